@@ -1,0 +1,47 @@
+# A thin front of CMake; what each build is made of stands in CMakePresets.json.
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.PHONY: release dev setup demo test check-long install fuzz format clean
+
+release:
+	tools/setup.sh build
+	cmake --preset release
+	cmake --build --preset release
+
+setup:
+	tools/setup.sh
+
+dev: setup
+	cmake --preset dev
+	cmake --build --preset dev
+
+demo: setup release
+	tools/demo.sh
+
+test: setup release dev
+	ctest --preset dev
+
+check-long: setup release dev
+	CUTSET_LONG=1 ctest --preset dev
+
+install: release
+	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+
+# Each target for FUZZ_SECONDS; what it finds goes to build/fuzz/, what it learns too.
+fuzz:
+	tools/setup.sh dev
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	set -e; for program in $$(find build/fuzz/tests -maxdepth 1 -name "fuzz_*" -perm -u+x | sort); do \
+		name=$${program##*/fuzz_}; \
+		mkdir -p build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+		$$program -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/$$name- \
+			build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+	done
+
+format:
+	find include src tests -name '*.[ch]' -exec clang-format -i {} +
+
+clean:
+	rm -rf build
