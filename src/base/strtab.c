@@ -1,0 +1,93 @@
+/* Interned strings: equal bytes get equal ids, ids are dense in order of first appearance.
+ *
+ * Open addressing with linear probing, at most 5/8 full; a slot holds id + 1. The 32-bit hash of
+ * every string is kept by id, so that a lookup compares bytes only when 32 bits agree and growing
+ * never reads the strings again. Memory for n names: 24 n to 36 n bytes and the copies, packed.
+ *
+ * Invariant: `hash` has room for as many ids as `slots` may carry.
+ */
+#include "base/hash.h"
+#include "base/text.h"
+
+#include <string.h>
+
+enum { SLOTS_MIN = 64 };
+
+static size_t capacity(size_t slots) { return slots / 8 * 5; }
+
+/* The slot that holds `text`, or the free one where it belongs. */
+static size_t probe(const cs_strtab *tab, cs_span text, uint32_t hash)
+{
+    const size_t mask = tab->slots - 1;
+    size_t i = hash & mask;
+    for (; tab->slot[i] != 0; i = (i + 1) & mask) {
+        const uint32_t id = tab->slot[i] - 1;
+        if (tab->hash[id] == hash && cs_span_eq(tab->text.at[id], text)) break;
+    }
+    return i;
+}
+
+static bool resize(cs_strtab *tab, size_t slots)
+{
+    uint32_t *hash = cs_realloc(tab->hash, capacity(slots), sizeof *hash);
+    if (hash == NULL) return false;
+    tab->hash = hash;
+    uint32_t *slot = cs_zalloc(slots, sizeof *slot);
+    if (slot == NULL) return false;
+    for (size_t id = 0; id < tab->text.len; id++) {
+        size_t i = hash[id] & (slots - 1);
+        while (slot[i] != 0)
+            i = (i + 1) & (slots - 1);
+        slot[i] = (uint32_t)id + 1;
+    }
+    cs_free(tab->slot);
+    tab->slot = slot;
+    tab->slots = slots;
+    return true;
+}
+
+bool cs_strtab_init(cs_strtab *tab)
+{
+    *tab = (cs_strtab){0};
+    if (resize(tab, SLOTS_MIN) && cs_strtab_add(tab, CS_SPAN(""), true) == 0) return true;
+    cs_strtab_fini(tab);
+    return false;
+}
+
+void cs_strtab_fini(cs_strtab *tab)
+{
+    cs_vec_fini(&tab->text);
+    cs_free(tab->slot);
+    cs_free(tab->hash);
+    cs_arena_fini(&tab->copies);
+    *tab = (cs_strtab){0};
+}
+
+cs_str cs_strtab_find(const cs_strtab *tab, cs_span text)
+{
+    if (tab->slots == 0) return CS_NONE;
+    return tab->slot[probe(tab, text, (uint32_t)cs_hash(text.at, text.len))] - 1; /* 0: CS_NONE */
+}
+
+cs_str cs_strtab_add(cs_strtab *tab, cs_span text, bool keep)
+{
+    const uint32_t hash = (uint32_t)cs_hash(text.at, text.len);
+    size_t i = probe(tab, text, hash);
+    if (tab->slot[i] != 0) return tab->slot[i] - 1;
+
+    const size_t id = tab->text.len;
+    if (id >= CS_NONE - 1) return CS_NONE;
+    if (id >= capacity(tab->slots)) {
+        if (!resize(tab, tab->slots * 2)) return CS_NONE;
+        i = probe(tab, text, hash);
+    }
+    if (!cs_vec_room(&tab->text, 1)) return CS_NONE;
+    if (!keep) {
+        text.at = cs_arena_dup(&tab->copies, text.at, text.len);
+        if (text.at == NULL) return CS_NONE;
+    }
+    tab->text.at[tab->text.len++] = text;
+    tab->hash[id] = hash;
+    tab->slot[i] = (uint32_t)id + 1;
+    return (cs_str)id;
+}

@@ -1,0 +1,193 @@
+/* Errors: one line, cut where it must be, with the cause kept. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+static cutset_error poisoned(void)
+{
+    cutset_error err;
+    memset(&err, 0x55, sizeof err);
+    return err;
+}
+
+static void fields_are_set(void **state)
+{
+    (void)state;
+    cutset_error err = poisoned();
+    assert_int_equal(cs_fail(&err, CUTSET_BAD, "part %d: %s", 7, "no"), CUTSET_BAD);
+    assert_int_equal(err.status, CUTSET_BAD);
+    assert_int_equal(err.system, 0);
+    assert_int_equal(err.offset, -1);
+    assert_string_equal(err.message, "part 7: no");
+
+    err = poisoned();
+    assert_int_equal(cs_fail_at(&err, CUTSET_USAGE, 123, "here"), CUTSET_USAGE);
+    assert_int_equal(err.status, CUTSET_USAGE);
+    assert_int_equal(err.offset, 123);
+    assert_int_equal(err.system, 0);
+
+    err = poisoned();
+    assert_int_equal(cs_fail_memory(&err), CUTSET_SYSTEM);
+    assert_int_equal(err.status, CUTSET_SYSTEM);
+    assert_int_equal(err.offset, -1);
+    assert_string_equal(err.message, "out of memory");
+}
+
+static void errno_is_told(void **state)
+{
+    (void)state;
+    cutset_error err = poisoned();
+    errno = ENOENT;
+    assert_int_equal(cs_fail_errno(&err, "cannot open %s", "x.onnx"), CUTSET_SYSTEM);
+    assert_int_equal(err.system, ENOENT);
+    assert_int_equal(err.offset, -1);
+    assert_string_equal(err.message, "cannot open x.onnx: No such file or directory");
+    errno = 54321;
+    cs_fail_errno(&err, "odd");
+    assert_string_equal(err.message, "odd: error 54321");
+}
+
+static void no_error_wanted(void **state)
+{
+    (void)state;
+    assert_int_equal(cs_fail(NULL, CUTSET_NO, "x"), CUTSET_NO);
+    assert_int_equal(cs_fail_at(NULL, CUTSET_BAD, 1, "x"), CUTSET_BAD);
+    assert_int_equal(cs_fail_errno(NULL, "x"), CUTSET_SYSTEM);
+    assert_int_equal(cs_fail_memory(NULL), CUTSET_SYSTEM);
+}
+
+static void control_bytes_are_escaped(void **state)
+{
+    (void)state;
+    cutset_error err;
+    cs_fail(&err, CUTSET_BAD,
+            "a\nb\rc\td\x7f"
+            "e\x1b[0m \xc3\xa9 \xff");
+    assert_string_equal(err.message, "a\\x0ab\\x0dc\\x09d\\x7fe\\x1b[0m \xc3\xa9 \xff");
+}
+
+/* An argument may be the message that is being replaced. */
+static void old_message_may_be_quoted(void **state)
+{
+    (void)state;
+    cutset_error err;
+    cs_fail(&err, CUTSET_BAD, "inner");
+    cs_fail(&err, CUTSET_BAD, "outer (%s)", err.message);
+    assert_string_equal(err.message, "outer (inner)");
+}
+
+static void long_messages_are_cut(void **state)
+{
+    (void)state;
+    cutset_error err;
+    char text[3000];
+    for (size_t len = 980; len < 1020; len++) {
+        memset(text, 'x', len);
+        text[len] = '\0';
+        err = poisoned();
+        cs_fail(&err, CUTSET_BAD, "%s", text);
+        const size_t room = sizeof err.message - 1;
+        assert_int_equal(strlen(err.message), len <= room ? len : room);
+        if (len <= room)
+            assert_string_equal(err.message, text);
+        else
+            assert_string_equal(err.message + room - 4, "x...");
+    }
+}
+
+/* Neither an escape nor a character of several bytes is cut in its middle. */
+static void cuts_between_characters(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"\n", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    for (size_t p = 0; p < 4; p++) {
+        for (size_t shift = 0; shift < 5; shift++) {
+            char text[4000] = "";
+            for (size_t i = 0; i < shift; i++)
+                strcat(text, "x");
+            for (size_t i = 0; i < 900; i++)
+                strcat(text, pieces[p]);
+            cutset_error err;
+            cs_fail(&err, CUTSET_BAD, "%s", text);
+            const size_t len = strlen(err.message);
+            assert_true(len >= sizeof err.message - 8 && len < sizeof err.message);
+            assert_string_equal(err.message + len - 3, "...");
+            assert_true(cs_utf8_valid(cs_span_of(err.message)));
+            const size_t unit = p == 0 ? 4 : strlen(pieces[p]);
+            assert_int_equal((len - 3 - shift) % unit, 0);
+        }
+    }
+}
+
+static void errno_survives_a_cut(void **state)
+{
+    (void)state;
+    char text[3000];
+    memset(text, 'y', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    cutset_error err;
+    errno = ENOSPC;
+    cs_fail_errno(&err, "cannot write %s", text);
+    const char *tail = "y...: No space left on device";
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_string_equal(err.message + strlen(err.message) - strlen(tail), tail);
+}
+
+typedef struct seen {
+    uint64_t done, total;
+    const char *phase;
+    int answer;
+} seen;
+
+static int on_progress(void *payload, const char *phase, uint64_t done, uint64_t total)
+{
+    seen *s = payload;
+    s->done = done;
+    s->total = total;
+    s->phase = phase;
+    return s->answer;
+}
+
+static void progress_may_stop(void **state)
+{
+    (void)state;
+    cutset_error err = poisoned();
+    seen s = {0};
+    const cutset_progress none = {0}, some = {on_progress, &s};
+    assert_int_equal(cs_progress(NULL, "read", 1, 2, &err), CUTSET_OK);
+    assert_int_equal(cs_progress(&none, "read", 1, 2, &err), CUTSET_OK);
+    assert_int_equal(cs_progress(&some, "read", 1, 2, &err), CUTSET_OK);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(s.total, 2);
+    assert_string_equal(s.phase, "read");
+    s.answer = 5;
+    assert_int_equal(cs_progress(&some, "read", 1, 2, &err), CUTSET_INTERRUPTED);
+    assert_int_equal(err.status, CUTSET_INTERRUPTED);
+    assert_string_equal(err.message, "interrupted during read");
+    assert_string_equal(cutset_version_string(), CUTSET_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_are_set),
+        cmocka_unit_test(errno_is_told),
+        cmocka_unit_test(no_error_wanted),
+        cmocka_unit_test(control_bytes_are_escaped),
+        cmocka_unit_test(old_message_may_be_quoted),
+        cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(cuts_between_characters),
+        cmocka_unit_test(errno_survives_a_cut),
+        cmocka_unit_test(progress_may_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
