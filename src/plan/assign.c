@@ -1,0 +1,211 @@
+/* Where each node may run, where it runs, and why it does not run on an accelerator.
+ *
+ * Marks of the text form decide over capability; --pin and --exclude decide over both. A node goes
+ * to the first target, in the caller's order, that takes it. Cost: one capability check a node and
+ * target (only the first target that takes a node is asked for, unless groups need all of them).
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/work.h"
+
+static cutset_status intern(cs_work *w, cs_str *out, cutset_error *err, const char *format,
+                            va_list args)
+{
+    char line[600];
+    int n = vsnprintf(line, sizeof line, format, args);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    *out = cs_strtab_add(&w->plan->names, (cs_span){line, len}, false);
+    return *out == CS_NONE ? cs_fail_memory(err) : CUTSET_OK;
+}
+
+cutset_status cs_words(cs_work *w, cs_str *out, cutset_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cutset_status s = intern(w, out, err, format, args);
+    va_end(args);
+    return s;
+}
+
+cutset_status cs_plan_note(cs_work *w, cutset_error *err, const char *format, ...)
+{
+    cs_str note;
+    va_list args;
+    va_start(args, format);
+    cutset_status s = intern(w, &note, err, format, args);
+    va_end(args);
+    if (s)
+        return s;
+    return cs_vec_push(&w->plan->notes, note) ? CUTSET_OK : cs_fail_memory(err);
+}
+
+void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why)
+{
+    int32_t refused = w->target[node] == CS_HOST ? 0 : w->target[node];
+    w->target[node] = CS_HOST;
+    w->mask[node] = CS_MASK_HOST;
+    if (w->reason[node].rule == CS_RULE_NONE)
+        w->reason[node] = (cs_reason){rule, refused, why, -1};
+}
+
+/* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. */
+static int32_t target_index(const cs_work *w, cs_span name)
+{
+    for (uint32_t t = 0; t < w->n_targets; t++)
+        if (cs_span_is(name, w->targets[t]->name))
+            return (int32_t)t;
+    return cs_span_is(name, "host") ? CS_HOST : -2;
+}
+
+static void settle(cs_work *w, uint32_t node)
+{
+    uint32_t mask = w->mask[node] & ~CS_MASK_HOST;
+    w->target[node] = mask ? __builtin_ctz(mask) : CS_HOST;
+    w->pinned[node] = !(w->mask[node] & CS_MASK_HOST);
+}
+
+static cutset_status assign_marked(cs_work *w, uint32_t node, cutset_error *err)
+{
+    const cs_node *n = &w->g->nodes.at[node];
+    for (uint32_t i = 0; i < n->n_allow; i++) {
+        cs_span name = cs_name(w->g->pool, w->g->allow.at[n->allow + i]);
+        int32_t t = target_index(w, name);
+        if (t == -2) {
+            char buffer[16];
+            cs_span label = cs_node_label(w->g, node, buffer);
+            return cs_fail(err, CUTSET_USAGE,
+                           "node %.*s is marked @%.*s, a target that is not named: add --target %.*s",
+                           CS_FMT(label), CS_FMT(name), CS_FMT(name));
+        }
+        w->mask[node] |= t == CS_HOST ? CS_MASK_HOST : 1u << t;
+    }
+    settle(w, node);
+    if (w->target[node] != CS_HOST)
+        return CUTSET_OK;
+    w->reason[node] = (cs_reason){CS_RULE_USER, 0, 0, -1};
+    return cs_words(w, &w->reason[node].why, err, "marked @host");
+}
+
+static cutset_status assign_checked(cs_work *w, uint32_t node, bool all, cutset_error *err)
+{
+    w->mask[node] = CS_MASK_HOST;
+    for (uint32_t t = 0; t < w->n_targets; t++) {
+        cs_rule rule;
+        cs_str why = 0;
+        cutset_status s = cs_target_check(w->targets[t], w->g, node, &w->plan->names, &rule, &why, err);
+        if (s)
+            return s;
+        if (rule == CS_RULE_NONE) {
+            w->mask[node] |= 1u << t;
+            if (!all)
+                break;
+        } else if (t == 0) {
+            w->reason[node] = (cs_reason){rule, 0, why, -1};
+        }
+    }
+    settle(w, node);
+    if (w->target[node] != CS_HOST)
+        w->reason[node] = (cs_reason){CS_RULE_NONE, 0, 0, -1};
+    return CUTSET_OK;
+}
+
+/* Splits "NAME=TARGET" at the last '='. */
+static bool split_pin(const char *text, cs_span *name, cs_span *target)
+{
+    const char *eq = strrchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return false;
+    *name = (cs_span){text, (size_t)(eq - text)};
+    *target = cs_span_of(eq + 1);
+    return true;
+}
+
+static cutset_status pin(cs_work *w, const char *text, cutset_error *err)
+{
+    cs_span name, target;
+    if (!split_pin(text, &name, &target))
+        return cs_fail(err, CUTSET_USAGE, "--pin %s: write NAME=TARGET", text);
+    int32_t t = target_index(w, target);
+    if (t == -2)
+        return cs_fail(err, CUTSET_USAGE, "--pin %s: no target %.*s here: name it with --target", text,
+                       CS_FMT(target));
+    cs_ids ids = {0};
+    cutset_status s = CUTSET_OK;
+    if (!cs_match_nodes(w->g, name, false, &ids))
+        s = cs_fail_memory(err);
+    else if (!ids.len)
+        s = cs_fail(err, CUTSET_USAGE, "--pin %s matches no node: see the names with inspect --text", text);
+    for (size_t i = 0; !s && i < ids.len; i++) {
+        uint32_t node = ids.at[i];
+        w->mask[node] = t == CS_HOST ? CS_MASK_HOST : 1u << t;
+        settle(w, node);
+        w->reason[node] = (cs_reason){CS_RULE_NONE, 0, 0, -1};
+        if (t == CS_HOST) {
+            w->reason[node].rule = CS_RULE_USER;
+            s = cs_words(w, &w->reason[node].why, err, "pinned to the host by --pin %s", text);
+        }
+    }
+    cs_vec_fini(&ids);
+    return s;
+}
+
+static cutset_status exclude(cs_work *w, const char *text, cutset_error *err)
+{
+    cs_ids ids = {0};
+    cs_str why = 0;
+    cutset_status s = cs_words(w, &why, err, "excluded by --exclude %s", text);
+    if (!s && !cs_match_nodes(w->g, cs_span_of(text), true, &ids))
+        s = cs_fail_memory(err);
+    if (!s && !ids.len)
+        s = cs_fail(err, CUTSET_USAGE,
+                    "--exclude %s matches no operator and no node: see the names with inspect --text", text);
+    for (size_t i = 0; !s && i < ids.len; i++) {
+        uint32_t node = ids.at[i];
+        if (w->pinned[node]) {
+            char buffer[16];
+            cs_span label = cs_node_label(w->g, node, buffer);
+            s = cs_fail(err, CUTSET_USAGE, "--exclude %s: node %.*s is pinned to %s: drop one of the two",
+                        text, CS_FMT(label), w->targets[w->target[node]]->name);
+            break;
+        }
+        w->reason[node].rule = CS_RULE_NONE;
+        cs_to_host(w, node, CS_RULE_USER, why);
+    }
+    cs_vec_fini(&ids);
+    return s;
+}
+
+static cutset_status allocate(cs_work *w, cutset_error *err)
+{
+    uint32_t n = w->n_nodes;
+    w->mask = cs_arena_zalloc(&w->arena, n, sizeof *w->mask);
+    w->target = cs_arena_zalloc(&w->arena, n, sizeof *w->target);
+    w->pinned = cs_arena_zalloc(&w->arena, n, sizeof *w->pinned);
+    w->reason = cs_arena_zalloc(&w->arena, n, sizeof *w->reason);
+    w->is_output = cs_arena_zalloc(&w->arena, w->g->values.len, sizeof *w->is_output);
+    w->no_cross = cs_arena_zalloc(&w->arena, w->g->values.len, sizeof *w->no_cross);
+    if (!w->mask || !w->target || !w->pinned || !w->reason || !w->is_output || !w->no_cross)
+        return cs_fail_memory(err);
+    for (size_t i = 0; i < w->g->outputs.len; i++)
+        w->is_output[w->g->outputs.at[i]] = true;
+    return CUTSET_OK;
+}
+
+cutset_status cs_assign(cs_work *w, cutset_error *err)
+{
+    cutset_status s = allocate(w, err);
+    bool all = w->n_targets > 1 && (w->opts->n_groups || w->g->groups.len);
+    for (uint32_t node = 0; !s && node < w->n_nodes; node++) {
+        s = w->g->nodes.at[node].n_allow ? assign_marked(w, node, err)
+                                         : assign_checked(w, node, all, err);
+        if (!s && node % 65536 == 65535)
+            s = cs_progress(&w->opts->progress, "capability", node, w->n_nodes, err);
+    }
+    for (size_t i = 0; !s && i < w->opts->n_pins; i++)
+        s = pin(w, w->opts->pins[i], err);
+    for (size_t i = 0; !s && i < w->opts->n_excludes; i++)
+        s = exclude(w, w->opts->excludes[i], err);
+    return s;
+}

@@ -1,0 +1,252 @@
+/* Memory: what each atom costs on its target, and atoms that no engine can hold.
+ *
+ * The cost of a set of nodes is the sum over its distinct storages: monotone, and at most the sum of
+ * its parts. An atom over the budget alone has its patterns broken where its pieces then fit;
+ * otherwise --oversize decides. Cost: linear in reads and storages.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/work.h"
+
+typedef struct collector {
+    cs_ids *out;
+    uint32_t *seen; /* by storage: atom + 1 that listed it last */
+    uint32_t atom;
+} collector;
+
+static bool add_storage(collector *c, uint32_t storage)
+{
+    if (storage == CS_NONE || c->seen[storage] == c->atom + 1)
+        return true;
+    c->seen[storage] = c->atom + 1;
+    return cs_vec_push(c->out, storage);
+}
+
+/* Weights that live inside the bodies of a node; depth is bounded by the reader. */
+static bool add_bodies(collector *c, const cs_graph *g, const cs_node *n)
+{
+    for (uint32_t b = 0; b < n->n_body; b++) {
+        const cs_graph *body = g->bodies.at[n->body + b].graph;
+        for (size_t v = 0; v < body->values.len; v++)
+            if (!add_storage(c, body->values.at[v].storage))
+                return false;
+        for (size_t i = 0; i < body->nodes.len; i++)
+            if (!add_bodies(c, body, &body->nodes.at[i]))
+                return false;
+    }
+    return true;
+}
+
+static bool add_node(collector *c, const cs_graph *g, uint32_t node)
+{
+    const cs_node *n = &g->nodes.at[node];
+    for (uint32_t i = 0; i < cs_n_reads(n); i++) {
+        uint32_t v = cs_args(g, n)[i];
+        if (v != CS_NONE && !add_storage(c, g->values.at[v].storage))
+            return false;
+    }
+    return add_bodies(c, g, n);
+}
+
+static bool list_storages(cs_work *w, const cs_atoms *a, cs_arena *arena, cs_costs *c)
+{
+    cs_ids all = {0};
+    collector col = {&all, cs_arena_zalloc(arena, c->n_storages, sizeof *col.seen), 0};
+    c->row = cs_arena_alloc(arena, (size_t)a->n + 1, sizeof *c->row);
+    bool ok = col.seen && c->row;
+    for (uint32_t i = 0; ok && i < a->n; i++) {
+        c->row[i] = (uint32_t)all.len;
+        col.atom = i;
+        if (a->target[i] == CS_HOST)
+            continue;
+        for (uint32_t k = a->first[i]; ok && k < a->first[i + 1]; k++)
+            ok = add_node(&col, w->g, a->node[k]);
+    }
+    if (ok) {
+        c->row[a->n] = (uint32_t)all.len;
+        c->storage = cs_arena_dup(arena, all.at, all.len * sizeof *all.at);
+        ok = c->storage != NULL;
+    }
+    cs_vec_fini(&all);
+    return ok;
+}
+
+static bool list_users(const cs_atoms *a, cs_arena *arena, cs_costs *c)
+{
+    uint32_t n = c->n_storages;
+    c->user_row = cs_arena_zalloc(arena, (size_t)n + 2, sizeof *c->user_row);
+    c->user = cs_arena_alloc(arena, c->row[a->n], sizeof *c->user);
+    if (!c->user_row || !c->user)
+        return false;
+    for (uint32_t i = 0; i < c->row[a->n]; i++)
+        c->user_row[c->storage[i] + 2]++;
+    for (uint32_t s = 2; s < n + 2; s++)
+        c->user_row[s] += c->user_row[s - 1];
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t k = c->row[i]; k < c->row[i + 1]; k++)
+            c->user[c->user_row[c->storage[k] + 1]++] = i;
+    return true;
+}
+
+cutset_status cs_costs_build(cs_work *w, const cs_atoms *atoms, cs_arena *arena, cs_costs *out,
+                             cutset_error *err)
+{
+    const cs_storage *storages = w->g->storages.at;
+    uint32_t n = (uint32_t)w->g->storages.len;
+    *out = (cs_costs){.n_storages = n};
+    out->host = cs_arena_alloc(arena, (size_t)n * w->n_targets, sizeof *out->host);
+    out->device = cs_arena_alloc(arena, (size_t)n * w->n_targets, sizeof *out->device);
+    out->host_cap = cs_arena_alloc(arena, w->n_targets, sizeof *out->host_cap);
+    out->device_cap = cs_arena_alloc(arena, w->n_targets, sizeof *out->device_cap);
+    if (!out->host || !out->device || !out->host_cap || !out->device_cap ||
+        !list_storages(w, atoms, arena, out) || !list_users(atoms, arena, out))
+        return cs_fail_memory(err);
+    for (uint32_t t = 0; t < w->n_targets; t++) {
+        const cs_memory_model *m = &w->targets[t]->memory;
+        out->host_cap[t] = w->opts->host_memory ? w->opts->host_memory - m->host_base : INT64_MAX;
+        out->device_cap[t] = w->opts->device_memory ? w->opts->device_memory - m->device_base : INT64_MAX;
+        for (uint32_t s = 0; s < n; s++) {
+            out->host[(size_t)t * n + s] = cs_memory_host(m, &storages[s]);
+            out->device[(size_t)t * n + s] = cs_memory_device(m, &storages[s]);
+        }
+    }
+    return CUTSET_OK;
+}
+
+/* ---- atoms over the budget ---- */
+
+typedef struct need {
+    int64_t host, device;
+} need;
+
+static bool fits(const cs_costs *c, int32_t t, need n)
+{
+    return n.host <= c->host_cap[t] && n.device <= c->device_cap[t];
+}
+
+static need add_cost(const cs_costs *c, int32_t t, need n, uint32_t storage)
+{
+    size_t at = (size_t)t * c->n_storages + storage;
+    return (need){cs_sat_add(n.host, c->host[at]), cs_sat_add(n.device, c->device[at])};
+}
+
+static need atom_need(const cs_costs *c, const cs_atoms *a, uint32_t atom)
+{
+    need n = {0, 0};
+    for (uint32_t k = c->row[atom]; k < c->row[atom + 1]; k++)
+        n = add_cost(c, a->target[atom], n, c->storage[k]);
+    return n;
+}
+
+/* Would every piece of the atom fit if its patterns were broken? Pieces are the user's groups. */
+static int pieces_fit(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom)
+{
+    cs_ids list = {0};
+    cs_arena_mark mark = cs_arena_note(&w->arena);
+    collector col = {&list, cs_arena_zalloc(&w->arena, c->n_storages, sizeof *col.seen), 0};
+    int answer = col.seen ? 1 : -1;
+    for (uint32_t i = a->first[atom]; answer == 1 && i < a->first[atom + 1]; i++) {
+        uint32_t class = cs_union_find(w->group, a->node[i]);
+        need n = {0, 0};
+        list.len = 0;
+        col.atom = i;
+        for (uint32_t k = a->first[atom]; answer == 1 && k < a->first[atom + 1]; k++)
+            if (cs_union_find(w->group, a->node[k]) == class && !add_node(&col, w->g, a->node[k]))
+                answer = -1;
+        for (size_t k = 0; k < list.len; k++)
+            n = add_cost(c, a->target[atom], n, list.at[k]);
+        if (answer == 1 && !fits(c, a->target[atom], n))
+            answer = 0;
+    }
+    cs_vec_fini(&list);
+    cs_arena_release(&w->arena, mark);
+    return answer;
+}
+
+/* "%a", or "%a and 3 more". */
+static void name_atom(const cs_work *w, const cs_atoms *a, uint32_t atom, char *text, size_t size)
+{
+    char buffer[16];
+    cs_span label = cs_node_label(w->g, a->node[a->first[atom]], buffer);
+    uint32_t more = cs_atom_size(a, atom) - 1;
+    if (more)
+        snprintf(text, size, "%%%.*s and %u more that must stay together", CS_FMT(label), more);
+    else
+        snprintf(text, size, "%%%.*s", CS_FMT(label));
+}
+
+static cutset_status treat(cs_work *w, cs_atoms *a, const cs_costs *c, uint32_t atom, bool *changed,
+                           cutset_error *err)
+{
+    int32_t t = a->target[atom];
+    need n = atom_need(c, a, atom);
+    bool by_host = n.host > c->host_cap[t];
+    const cs_memory_model *m = &w->targets[t]->memory;
+    int64_t needs = by_host ? cs_sat_add(n.host, m->host_base) : cs_sat_add(n.device, m->device_base);
+    int64_t budget = by_host ? w->opts->host_memory : w->opts->device_memory;
+    const char *option = by_host ? "--host-memory" : "--device-memory";
+    char name[300];
+    name_atom(w, a, atom, name, sizeof name);
+    if (w->opts->oversize == CUTSET_OVERSIZE_KEEP) {
+        a->oversized[atom] = true;
+        return CUTSET_OK;
+    }
+    if (w->opts->oversize == CUTSET_OVERSIZE_ERROR || a->pinned[atom])
+        return cs_fail(err, CUTSET_NO,
+                       "%s needs %lld bytes on %s, over %s %lld%s: raise the budget, or use "
+                       "--oversize=%s",
+                       name, (long long)needs, w->targets[t]->name, option, (long long)budget,
+                       a->pinned[atom] ? " (and is pinned)" : "", a->pinned[atom] ? "keep" : "host or keep");
+    cs_str why;
+    cutset_status s = cs_words(w, &why, err, "%s needs %lld bytes alone, over %s %lld", name,
+                               (long long)needs, option, (long long)budget);
+    for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
+        cs_to_host(w, a->node[i], CS_RULE_BUDGET, why);
+    *changed = true;
+    return s;
+}
+
+/* Atoms that hold a pattern; the answer is in the work arena. */
+static bool *atoms_with_patterns(cs_work *w, const cs_atoms *a)
+{
+    bool *has = cs_arena_zalloc(&w->arena, a->n, sizeof *has);
+    for (size_t i = 0; has && i < w->matches.len; i++)
+        if (!w->matches.at[i].broken)
+            has[a->of[w->match_nodes.at[w->matches.at[i].first]]] = true;
+    return has;
+}
+
+/* One atom over the budget: marks it for breaking, or treats it. */
+static cutset_status oversized(cs_work *w, cs_atoms *a, const cs_costs *c, uint32_t atom,
+                               bool has_pattern, bool *breaks, bool *changed, cutset_error *err)
+{
+    int pieces = has_pattern ? pieces_fit(w, a, c, atom) : 0;
+    if (pieces < 0)
+        return cs_fail_memory(err);
+    if (!pieces)
+        return treat(w, a, c, atom, changed, err);
+    char name[300];
+    name_atom(w, a, atom, name, sizeof name);
+    breaks[atom] = *changed = true;
+    return cs_plan_note(w, err, "the pattern at %s fits the budget only when broken: broken", name);
+}
+
+cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bool *changed,
+                          cutset_error *err)
+{
+    *changed = false;
+    cs_arena_mark mark = cs_arena_note(&w->arena);
+    bool *has = atoms_with_patterns(w, atoms);
+    bool *breaks = cs_arena_zalloc(&w->arena, atoms->n, sizeof *breaks);
+    cutset_status s = has && breaks ? CUTSET_OK : cs_fail_memory(err);
+    for (uint32_t a = 0; !s && a < atoms->n; a++) {
+        int32_t t = atoms->target[a];
+        if (t != CS_HOST && !fits(costs, t, atom_need(costs, atoms, a)))
+            s = oversized(w, atoms, costs, a, has[a], breaks, changed, err);
+    }
+    if (!s && *changed)
+        cs_patterns_break(w, atoms, breaks);
+    cs_arena_release(&w->arena, mark);
+    return s;
+}

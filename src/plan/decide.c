@@ -1,0 +1,405 @@
+/* The decision, phase by phase (theory: section 14, steps 1 to 5 and 8).
+ *
+ *     assign -> groups -> boundary rules -> patterns
+ *     then until nothing more goes to the host or breaks:
+ *         contract -> costs -> atoms over the budget -> slots or packing -> --min-nodes
+ *     then host parts, bounds, certificate, what each refusal costs
+ *
+ * The loop ends because a round that repeats has moved a node to the host or broken a pattern.
+ * Without a budget and with one accelerator the engines are exactly minimal, and so are the parts.
+ */
+#include <string.h>
+
+#include "plan/work.h"
+
+#define SINGLE_STEPS 64      /* rounds of --min-nodes that demote one engine; then all short ones */
+#define RANK_ROUNDS 8        /* attempts to move cuts away from values of unknown rank */
+#define SAVED_WORK (1u << 26) /* atoms looked at for engines_saved_if_supported */
+
+typedef struct outcome {
+    cs_atoms atoms;
+    cs_costs costs;
+    cs_levels levels;
+    cs_labels labels;
+    cs_bound bound;
+} outcome;
+
+static bool several_targets(const cs_work *w, const cs_atoms *a)
+{
+    int32_t first = CS_HOST;
+    if (w->n_targets < 2)
+        return false;
+    for (uint32_t v = 0; v < a->n; v++) {
+        if (a->target[v] == CS_HOST || a->target[v] == first)
+            continue;
+        if (first != CS_HOST)
+            return true;
+        first = a->target[v];
+    }
+    return false;
+}
+
+static cutset_status demote_atom(cs_work *w, const cs_atoms *a, uint32_t atom, uint64_t size,
+                                 cutset_error *err)
+{
+    cs_str why;
+    cutset_status s = size ? cs_words(w, &why, err, "its engine would have %llu nodes, under --min-nodes %lld",
+                                      (unsigned long long)size, (long long)w->opts->min_nodes)
+                           : cs_words(w, &why, err, "no engine of --min-nodes %lld can hold it",
+                                      (long long)w->opts->min_nodes);
+    for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
+        cs_to_host(w, a->node[i], CS_RULE_SIZE, why);
+    return s;
+}
+
+/* Slots of a plan without budgets for one accelerator, --min-nodes honoured. */
+static cutset_status exact_slots(cs_work *w, outcome *o, bool *changed, cutset_error *err)
+{
+    if (w->opts->min_nodes < 2) {
+        o->labels.engines = o->levels.r;
+        return cs_levels_slots(&o->atoms, &w->arena, o->labels.slot) ? CUTSET_OK : cs_fail_memory(err);
+    }
+    bool *demote = cs_arena_zalloc(&w->arena, o->atoms.n, sizeof *demote);
+    if (!demote)
+        return cs_fail_memory(err);
+    cutset_status s = cs_demote(w, &o->atoms, &w->arena, demote, &o->labels, err);
+    for (uint32_t v = 0; !s && v < o->atoms.n; v++)
+        if (demote[v]) {
+            *changed = true;
+            s = demote_atom(w, &o->atoms, v, 0, err);
+        }
+    return s;
+}
+
+/* Packed engines below --min-nodes: the smallest goes to the host (all of them after many rounds). */
+static cutset_status drop_short_engines(cs_work *w, outcome *o, uint32_t round, bool *changed,
+                                        cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    uint64_t least = (uint64_t)w->opts->min_nodes;
+    uint64_t *size = cs_arena_zalloc(&w->arena, (size_t)o->labels.engines + 1, sizeof *size);
+    if (!size)
+        return cs_fail_memory(err);
+    for (uint32_t v = 0; v < a->n; v++) /* a pinned atom makes its engine large enough */
+        size[o->labels.slot[v]] += a->pinned[v] ? least : cs_atom_size(a, v);
+    uint32_t smallest = 0;
+    for (uint32_t k = 1; k <= o->labels.engines; k++)
+        if (size[k] < least && (!smallest || size[k] < size[smallest]))
+            smallest = k;
+    cutset_status s = CUTSET_OK;
+    for (uint32_t v = 0; smallest && !s && v < a->n; v++) {
+        uint32_t k = o->labels.slot[v];
+        if (!k || (round < SINGLE_STEPS ? k != smallest : size[k] >= least))
+            continue;
+        *changed = true;
+        s = demote_atom(w, a, v, size[k], err);
+    }
+    return s;
+}
+
+/* Engines of one connected piece each: the better of early and late levels, without a budget. */
+static cutset_status connected_slots(cs_work *w, outcome *o, bool packed, cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    if (packed)
+        return cs_labels_connect(&o->labels, a, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
+    cs_labels late;
+    if (!cs_labels_init(&late, a, &w->arena))
+        return cs_fail_memory(err);
+    o->labels.engines = late.engines = o->levels.r;
+    for (uint32_t v = 0; v < a->n; v++) {
+        bool engine = a->target[v] != CS_HOST;
+        o->labels.slot[v] = engine ? o->levels.lam[v] : 0;
+        late.slot[v] = engine ? o->levels.r + 1 - o->levels.mu[v] : 0;
+    }
+    if (!cs_labels_connect(&o->labels, a, &w->arena) || !cs_labels_connect(&late, a, &w->arena))
+        return cs_fail_memory(err);
+    if (late.engines < o->labels.engines)
+        cs_labels_copy(&o->labels, &late, a->n);
+    return CUTSET_OK;
+}
+
+/* Engines for every atom, or *changed when something went to the host instead. */
+static cutset_status place(cs_work *w, outcome *o, uint32_t round, bool *changed, cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    if (!cs_levels_of(a, a->target, &w->arena, &o->levels) || !cs_labels_init(&o->labels, a, &w->arena))
+        return cs_fail_memory(err);
+    const cs_costs *costs = w->budget ? &o->costs : NULL;
+    cutset_status s = cs_bounds(w, a, costs, &o->levels, &w->arena, &o->bound, err);
+    if (s)
+        return s;
+    bool packed = w->budget || several_targets(w, a);
+    if (!packed && !w->opts->connected)
+        return exact_slots(w, o, changed, err);
+    if (packed)
+        s = cs_pack(w, a, costs, &o->levels, o->bound.value, &w->arena, &o->labels, err);
+    if (!s && w->opts->connected)
+        s = connected_slots(w, o, packed, err);
+    if (!s && w->opts->min_nodes > 1)
+        s = drop_short_engines(w, o, round, changed, err);
+    return s;
+}
+
+/* Rounds until nothing changes. */
+static cutset_status settle(cs_work *w, outcome *o, cutset_error *err)
+{
+    for (uint32_t round = 0;; round++) {
+        cs_arena_mark mark = cs_arena_note(&w->arena);
+        bool changed = false;
+        cutset_status s = cs_contract(w, &w->arena, &o->atoms, err);
+        if (!s && w->budget)
+            s = cs_costs_build(w, &o->atoms, &w->arena, &o->costs, err);
+        if (!s && w->budget)
+            s = cs_oversize(w, &o->atoms, &o->costs, &changed, err);
+        if (!s && !changed)
+            s = place(w, o, round, &changed, err);
+        if (!s && !changed)
+            s = cs_labels_stab(&o->labels, &o->atoms, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
+        if (s || !changed)
+            return s;
+        cs_arena_release(&w->arena, mark);
+        s = cs_boundary_settle(w, err);
+        if (!s)
+            s = cs_progress(&w->opts->progress, "planning", round, 0, err);
+        if (s)
+            return s;
+    }
+}
+
+/* ---- values of unknown rank on a boundary ---- */
+
+static uint64_t position(const outcome *o, uint32_t node)
+{
+    uint32_t a = o->atoms.of[node];
+    return o->labels.slot[a] ? (uint64_t)o->labels.slot[a] * 2 - 1 : (uint64_t)o->labels.gap[a] * 2;
+}
+
+/* Marks values that cross a boundary although nobody knows their rank; how many are new. */
+static uint32_t mark_unranked(cs_work *w, const outcome *o)
+{
+    const cs_graph *g = w->g;
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < g->values.len; v++) {
+        if (g->values.at[v].origin != CS_ORIGIN_NODE || w->no_cross[v] ||
+            cs_type_is_ranked(g->pool, g->values.at[v].type))
+            continue;
+        bool crosses = false;
+        for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
+            crosses |= position(o, g->user[u]) != position(o, g->values.at[v].from);
+        w->no_cross[v] = crosses;
+        n += crosses;
+    }
+    return n;
+}
+
+typedef struct state {
+    uint32_t *mask;
+    int32_t *target;
+    cs_reason *reason;
+    bool *broken;
+} state;
+
+static bool save(cs_work *w, state *s)
+{
+    size_t n = w->n_nodes;
+    s->mask = cs_arena_dup(&w->arena, w->mask, n * sizeof *w->mask);
+    s->target = cs_arena_dup(&w->arena, w->target, n * sizeof *w->target);
+    s->reason = cs_arena_dup(&w->arena, w->reason, n * sizeof *w->reason);
+    s->broken = cs_arena_zalloc(&w->arena, w->matches.len, sizeof *s->broken);
+    for (size_t i = 0; s->broken && i < w->matches.len; i++)
+        s->broken[i] = w->matches.at[i].broken;
+    return s->mask && s->target && s->reason && s->broken;
+}
+
+static void restore(cs_work *w, const state *s)
+{
+    size_t n = w->n_nodes;
+    memcpy(w->mask, s->mask, n * sizeof *w->mask);
+    memcpy(w->target, s->target, n * sizeof *w->target);
+    memcpy(w->reason, s->reason, n * sizeof *w->reason);
+    for (size_t i = 0; i < w->matches.len; i++)
+        w->matches.at[i].broken = s->broken[i];
+    memset(w->no_cross, 0, w->g->values.len * sizeof *w->no_cross);
+}
+
+/* Moves cuts away from values of unknown rank, if the number of engines stays the same. */
+static cutset_status avoid_unranked(cs_work *w, outcome *o, cutset_error *err)
+{
+    state before;
+    uint32_t engines = o->labels.engines;
+    size_t notes = w->plan->notes.len;
+    if (!mark_unranked(w, o))
+        return CUTSET_OK;
+    if (!save(w, &before))
+        return cs_fail_memory(err);
+    cutset_status s = CUTSET_OK;
+    for (uint32_t round = 0; round < RANK_ROUNDS; round++) {
+        s = cs_boundary_settle(w, err);
+        if (!s)
+            s = settle(w, o, err);
+        if (s == CUTSET_NO || (!s && o->labels.engines != engines))
+            break;
+        if (s || !mark_unranked(w, o))
+            return s;
+    }
+    restore(w, &before);
+    w->plan->notes.len = notes;
+    s = cs_boundary_settle(w, err);
+    return s ? s : settle(w, o, err);
+}
+
+/* ---- the result ---- */
+
+/* Engines that would be saved if one refused node ran on the accelerator: by the path bound. */
+static cutset_status price_refusals(cs_work *w, const outcome *o, cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    if (w->budget || w->n_targets != 1 || w->opts->connected || w->opts->min_nodes > 1)
+        return CUTSET_OK;
+    int32_t *target = cs_arena_dup(&w->arena, a->target, a->n * sizeof *target);
+    uint32_t *lam = cs_arena_alloc(&w->arena, a->n, sizeof *lam);
+    if (!target || !lam)
+        return cs_fail_memory(err);
+    uint64_t work = 0;
+    for (uint32_t v = 0; v < a->n; v++) {
+        uint32_t node = a->node[a->first[v]];
+        if (a->target[v] != CS_HOST || cs_atom_size(a, v) > 1)
+            continue;
+        if ((work += a->n) > SAVED_WORK)
+            break;
+        target[v] = 0;
+        uint32_t r = cs_levels_path_bound(a, target, lam);
+        target[v] = CS_HOST;
+        w->reason[node].saved = r < o->levels.r ? o->levels.r - r : 0;
+    }
+    return CUTSET_OK;
+}
+
+/* Connected engines: there are at least as many as connected pieces of accelerated atoms. */
+static cutset_status raise_connected_bound(cs_work *w, outcome *o, cs_ids *certificate,
+                                           cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    cs_labels pieces;
+    if (!cs_labels_init(&pieces, a, &w->arena))
+        return cs_fail_memory(err);
+    pieces.engines = w->n_targets;
+    for (uint32_t v = 0; v < a->n; v++)
+        pieces.slot[v] = (uint32_t)(a->target[v] + 1);
+    if (!cs_labels_connect(&pieces, a, &w->arena))
+        return cs_fail_memory(err);
+    if (pieces.engines <= o->bound.value)
+        return CUTSET_OK;
+    o->bound.value = pieces.engines;
+    o->bound.kind = CS_BOUND_WINDOW;
+    bool *seen = cs_arena_zalloc(&w->arena, (size_t)pieces.engines + 1, sizeof *seen);
+    for (uint32_t v = 0; seen && v < a->n; v++) {
+        if (!pieces.slot[v] || seen[pieces.slot[v]])
+            continue;
+        seen[pieces.slot[v]] = true;
+        if (!cs_vec_push(certificate, a->node[a->first[v]]))
+            return cs_fail_memory(err);
+    }
+    return seen ? CUTSET_OK : cs_fail_memory(err);
+}
+
+static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_error *err)
+{
+    cs_ids certificate = {0};
+    const cs_costs *costs = w->budget ? &o->costs : NULL;
+    cutset_status s = w->opts->connected ? raise_connected_bound(w, o, &certificate, err) : CUTSET_OK;
+    if (!s && !certificate.len &&
+        !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena, &certificate))
+        s = cs_fail_memory(err);
+    out->engines = o->labels.engines;
+    out->engines_bound = o->bound.value;
+    out->bound_kind = o->bound.kind;
+    out->certificate = certificate.at; /* may be NULL when empty */
+    out->n_certificate = (uint32_t)certificate.len;
+    return s;
+}
+
+/* Numbers the parts: gap 0, engine 1, gap 1, engine 2 ...; empty gaps are none. */
+static cutset_status number_parts(cs_work *w, const outcome *o, cs_decision *out, cutset_error *err)
+{
+    const cs_atoms *a = &o->atoms;
+    size_t places = (size_t)o->labels.engines * 2 + 1;
+    uint32_t *id = cs_arena_zalloc(&w->arena, places, sizeof *id);
+    out->n_nodes = w->n_nodes;
+    out->part = cs_alloc(w->n_nodes, sizeof *out->part);
+    out->part_target = cs_alloc(o->labels.parts, sizeof *out->part_target);
+    out->part_oversized = cs_zalloc(o->labels.parts, sizeof *out->part_oversized);
+    out->reasons = cs_alloc(w->n_nodes, sizeof *out->reasons);
+    if (!id || !out->part || !out->part_target || !out->part_oversized || !out->reasons)
+        return cs_fail_memory(err);
+    for (uint32_t v = 0; v < w->n_nodes; v++)
+        id[position(o, v)] = 1;
+    for (size_t p = 0; p < places; p++)
+        id[p] = id[p] ? out->n_parts++ : CS_NONE;
+    for (uint32_t v = 0; v < w->n_nodes; v++) {
+        out->part[v] = id[position(o, v)];
+        out->part_target[out->part[v]] = w->target[v];
+        out->part_oversized[out->part[v]] |= a->oversized[a->of[v]];
+    }
+    memcpy(out->reasons, w->reason, w->n_nodes * sizeof *out->reasons);
+    return CUTSET_OK;
+}
+
+static cutset_status decide(cs_work *w, cs_decision *out, cutset_error *err)
+{
+    outcome o = {0};
+    cutset_status s = cs_assign(w, err);
+    if (!s)
+        s = cs_groups(w, err);
+    if (!s)
+        s = cs_boundary_settle(w, err);
+    if (!s)
+        s = cs_patterns(w, err);
+    if (!s)
+        s = settle(w, &o, err);
+    if (!s && w->source->onnx)
+        s = avoid_unranked(w, &o, err);
+    if (!s)
+        s = price_refusals(w, &o, err);
+    if (!s)
+        s = prove(w, &o, out, err);
+    return s ? s : number_parts(w, &o, out, err);
+}
+
+cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_source *source,
+                        const cutset_target *const *targets, size_t n_targets,
+                        const cutset_plan_opts *opts, cutset_error *err)
+{
+    *out = (cs_decision){0};
+    if (n_targets > CS_MAX_TARGETS)
+        return cs_fail(err, CUTSET_USAGE, "%zu targets named: at most %d", n_targets, CS_MAX_TARGETS);
+    cs_work w = {.plan = plan,
+                 .source = source,
+                 .g = source->graph,
+                 .targets = targets,
+                 .n_targets = (uint32_t)n_targets,
+                 .opts = opts,
+                 .n_nodes = (uint32_t)source->graph->nodes.len,
+                 .budget = opts->host_memory || opts->device_memory};
+    cutset_status s = decide(&w, out, err);
+    cs_vec_fini(&w.matches);
+    cs_vec_fini(&w.match_nodes);
+    cs_vec_fini(&w.ties);
+    cs_vec_fini(&w.group_names);
+    cs_vec_fini(&w.group_heads);
+    cs_arena_fini(&w.arena);
+    if (s)
+        cs_decision_fini(out);
+    return s;
+}
+
+void cs_decision_fini(cs_decision *d)
+{
+    cs_free(d->part);
+    cs_free(d->part_target);
+    cs_free(d->part_oversized);
+    cs_free(d->reasons);
+    cs_free(d->certificate);
+    *d = (cs_decision){0};
+}

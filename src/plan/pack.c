@@ -1,0 +1,372 @@
+/* List packing: engines filled one after the other, as stations of an assembly line (theory: 3.3).
+ *
+ * Before an engine opens every ready host atom runs, for free. The open engine takes ready atoms by
+ * priority while they fit; what they release may follow at once. Several priorities, forwards and
+ * on the reversed graph, and with several accelerators several orders of them; the best is kept
+ * (fewest engines, then fewest parts). The cost of an engine is that of its distinct storages.
+ * An atom kept although it is over the budget gets an engine without other weights.
+ *
+ * Never over a budget. Cost: O((n + m) log n) a packing; misfits looked at in one engine are bounded
+ * by MISFITS, packings by PACK_WORK atoms in all (counts, not clocks).
+ */
+#include <string.h>
+
+#include "plan/work.h"
+
+#define MISFITS 4096
+#define PACK_WORK (1u << 22)
+#define ORDERS_MAX 24
+
+typedef struct item {
+    uint64_t key; /* smaller first */
+    uint32_t rank, atom;
+} item;
+
+typedef struct heap {
+    item *at;
+    uint32_t len, cap;
+} heap;
+
+typedef struct packer {
+    const cs_atoms *a;
+    const cs_costs *c; /* NULL: no budget */
+    uint32_t n_targets;
+    bool reverse;
+    const uint64_t *key;       /* by atom */
+    const int32_t *cycle;      /* order of the accelerators; NULL: the one with most ready atoms */
+    uint32_t n_cycle, at_cycle;
+    /* state */
+    uint32_t *waits;           /* by atom */
+    heap *ready;               /* by target */
+    uint32_t *host, n_host;    /* ready host atoms */
+    uint32_t *stash, n_stash;  /* misfits of the open engine */
+    bool *stashed;             /* by atom */
+    uint32_t *stamp;           /* by storage: the engine that has it */
+    uint32_t *slot;
+    uint32_t engine;
+    int64_t host_cost, device_cost;
+    bool full;                 /* holds an oversized atom: takes nothing that costs */
+    bool ok;
+} packer;
+
+static bool before(const item *x, const item *y)
+{
+    return x->key != y->key ? x->key < y->key : x->rank < y->rank;
+}
+
+static void push(packer *p, uint32_t atom)
+{
+    heap *h = &p->ready[p->a->target[atom]];
+    item x = {p->key ? p->key[atom] : 0, p->reverse ? p->a->n - atom : atom, atom};
+    uint32_t i = h->len++;
+    for (; i && before(&x, &h->at[(i - 1) / 2]); i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = x;
+}
+
+static uint32_t pop(heap *h)
+{
+    uint32_t top = h->at[0].atom, i = 0;
+    item x = h->at[--h->len];
+    for (uint32_t c; (c = 2 * i + 1) < h->len; i = c) {
+        if (c + 1 < h->len && before(&h->at[c + 1], &h->at[c]))
+            c++;
+        if (!before(&h->at[c], &x))
+            break;
+        h->at[i] = h->at[c];
+    }
+    h->at[i] = x;
+    return top;
+}
+
+static void enqueue(packer *p, uint32_t atom)
+{
+    if (p->a->target[atom] == CS_HOST)
+        p->host[p->n_host++] = atom;
+    else
+        push(p, atom);
+}
+
+static void release_next(packer *p, uint32_t atom)
+{
+    const uint32_t *row = p->reverse ? p->a->pred : p->a->succ;
+    const uint32_t *of = p->reverse ? p->a->pred_of : p->a->succ_of;
+    for (uint32_t i = row[atom]; i < row[atom + 1]; i++)
+        if (!--p->waits[of[i]])
+            enqueue(p, of[i]);
+}
+
+static void run_hosts(packer *p)
+{
+    while (p->n_host)
+        release_next(p, p->host[--p->n_host]);
+}
+
+/* What the atom would add to the open engine. */
+static void added(const packer *p, uint32_t atom, int64_t *host, int64_t *device)
+{
+    const cs_costs *c = p->c;
+    size_t base = (size_t)p->a->target[atom] * c->n_storages;
+    *host = *device = 0;
+    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
+        if (p->stamp[c->storage[i]] == p->engine)
+            continue;
+        *host = cs_sat_add(*host, c->host[base + c->storage[i]]);
+        *device = cs_sat_add(*device, c->device[base + c->storage[i]]);
+    }
+}
+
+static bool fits(const packer *p, uint32_t atom, int64_t host, int64_t device)
+{
+    int32_t t = p->a->target[atom];
+    if (p->a->oversized[atom])
+        return !p->full && !p->host_cost && !p->device_cost;
+    if (p->full)
+        return !host && !device;
+    return cs_sat_add(p->host_cost, host) <= p->c->host_cap[t] &&
+           cs_sat_add(p->device_cost, device) <= p->c->device_cap[t];
+}
+
+/* Marks the storages as held by the open engine; misfits that share one get another chance. */
+static void hold(packer *p, uint32_t atom)
+{
+    const cs_costs *c = p->c;
+    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
+        uint32_t s = c->storage[i];
+        if (p->stamp[s] == p->engine)
+            continue;
+        p->stamp[s] = p->engine;
+        for (uint32_t k = c->user_row[s]; p->n_stash && k < c->user_row[s + 1]; k++) {
+            if (!p->stashed[c->user[k]])
+                continue;
+            p->stashed[c->user[k]] = false;
+            push(p, c->user[k]);
+        }
+    }
+}
+
+static bool place(packer *p, uint32_t atom)
+{
+    if (p->c) {
+        int64_t host, device;
+        added(p, atom, &host, &device);
+        if (!fits(p, atom, host, device))
+            return false;
+        p->host_cost = cs_sat_add(p->host_cost, host);
+        p->device_cost = cs_sat_add(p->device_cost, device);
+        p->full |= p->a->oversized[atom];
+        hold(p, atom);
+    }
+    p->slot[atom] = p->engine;
+    release_next(p, atom);
+    return true;
+}
+
+static void fill_engine(packer *p, int32_t target)
+{
+    heap *h = &p->ready[target];
+    p->engine++;
+    p->host_cost = p->device_cost = 0;
+    p->full = false;
+    p->n_stash = 0;
+    while (h->len && p->n_stash < MISFITS) {
+        uint32_t atom = pop(h);
+        if (!place(p, atom)) {
+            p->stash[p->n_stash++] = atom;
+            p->stashed[atom] = true;
+        }
+    }
+    for (uint32_t i = 0; i < p->n_stash; i++) {
+        if (!p->stashed[p->stash[i]])
+            continue; /* had its second chance */
+        p->stashed[p->stash[i]] = false;
+        push(p, p->stash[i]);
+    }
+}
+
+static int32_t next_target(packer *p)
+{
+    if (!p->cycle) {
+        int32_t best = CS_HOST;
+        for (uint32_t t = 0; t < p->n_targets; t++)
+            if (p->ready[t].len && (best == CS_HOST || p->ready[t].len > p->ready[best].len))
+                best = (int32_t)t;
+        return best;
+    }
+    for (uint32_t i = 0; i < p->n_cycle; i++) {
+        int32_t t = p->cycle[p->at_cycle++ % p->n_cycle];
+        if (p->ready[t].len)
+            return t;
+    }
+    return CS_HOST;
+}
+
+/* One packing; slots are numbered in the direction of the packing, then turned around. */
+static void pack_once(packer *p, cs_labels *out)
+{
+    const cs_atoms *a = p->a;
+    const uint32_t *row = p->reverse ? a->succ : a->pred;
+    p->slot = out->slot;
+    p->engine = p->n_host = p->n_stash = p->at_cycle = 0;
+    if (p->c)
+        memset(p->stamp, 0, p->c->n_storages * sizeof *p->stamp);
+    for (uint32_t i = 0; i < a->n; i++) {
+        uint32_t v = p->reverse ? a->n - 1 - i : i;
+        out->slot[v] = 0;
+        p->waits[v] = row[v + 1] - row[v];
+        if (!p->waits[v])
+            enqueue(p, v);
+    }
+    run_hosts(p);
+    for (int32_t t; (t = next_target(p)) != CS_HOST; run_hosts(p))
+        fill_engine(p, t);
+    out->engines = p->engine;
+    for (uint32_t v = 0; p->reverse && v < a->n; v++)
+        if (out->slot[v])
+            out->slot[v] = p->engine + 1 - out->slot[v];
+}
+
+/* ---- priorities ---- */
+
+/* An atom's own cost as a share of its budget, 0..2^31. */
+static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
+{
+    int32_t t = a->target[atom];
+    if (!c || t == CS_HOST)
+        return 0;
+    size_t base = (size_t)t * c->n_storages;
+    int64_t cost[2] = {0, 0}, cap[2] = {c->host_cap[t], c->device_cap[t]};
+    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
+        cost[0] = cs_sat_add(cost[0], c->host[base + c->storage[i]]);
+        cost[1] = cs_sat_add(cost[1], c->device[base + c->storage[i]]);
+    }
+    uint32_t most = 0;
+    for (int d = 0; d < 2; d++) {
+        uint32_t s = cost[d] >= cap[d] ? 1u << 31
+                                       : (uint32_t)(((unsigned __int128)cost[d] << 31) / (uint64_t)cap[d]);
+        if (cost[d] && s > most)
+            most = s;
+    }
+    return most;
+}
+
+enum { DEEP_BIG, DEEP_SMALL, BIG_DEEP, DEEP_ONLY, PRIORITIES };
+
+static void make_keys(int priority, const cs_atoms *a, const uint32_t *depth, const uint32_t *shares,
+                      uint64_t *key)
+{
+    for (uint32_t v = 0; v < a->n; v++) {
+        uint64_t deep = UINT32_MAX - depth[v], big = UINT32_MAX - shares[v];
+        key[v] = priority == DEEP_BIG     ? deep << 32 | big
+                 : priority == DEEP_SMALL ? deep << 32 | shares[v]
+                 : priority == BIG_DEEP   ? big << 32 | deep
+                                          : deep << 32;
+    }
+}
+
+/* Orders of the accelerators in use, `count` rows of `n`: all permutations for up to four. */
+static uint32_t make_orders(const cs_atoms *a, uint32_t n_targets, int32_t orders[ORDERS_MAX][4],
+                            uint32_t *n)
+{
+    int32_t used[CS_MAX_TARGETS];
+    uint32_t seen = 0;
+    *n = 0;
+    for (uint32_t v = 0; v < a->n; v++)
+        if (a->target[v] != CS_HOST)
+            seen |= 1u << a->target[v];
+    for (uint32_t t = 0; t < n_targets; t++)
+        if (seen >> t & 1)
+            used[(*n)++] = (int32_t)t;
+    if (*n < 2 || *n > 4)
+        return 0;
+    uint32_t count = 0, total = 1;
+    for (uint32_t i = 2; i <= *n; i++)
+        total *= i;
+    for (uint32_t code = 0; code < total; code++, count++) {
+        int32_t left[4];
+        memcpy(left, used, *n * sizeof *left);
+        for (uint32_t i = 0, rest = code; i < *n; i++) {
+            uint32_t pick = rest % (*n - i);
+            rest /= *n - i;
+            orders[count][i] = left[pick];
+            memmove(left + pick, left + pick + 1, (*n - i - pick - 1) * sizeof *left);
+        }
+    }
+    return count;
+}
+
+static bool packer_init(packer *p, const cs_work *w, const cs_atoms *a, const cs_costs *c,
+                        cs_arena *arena)
+{
+    *p = (packer){.a = a, .c = c, .n_targets = w->n_targets};
+    uint32_t *count = cs_arena_zalloc(arena, w->n_targets, sizeof *count);
+    p->waits = cs_arena_alloc(arena, a->n, sizeof *p->waits);
+    p->ready = cs_arena_zalloc(arena, w->n_targets, sizeof *p->ready);
+    p->host = cs_arena_alloc(arena, a->n, sizeof *p->host);
+    p->stash = cs_arena_alloc(arena, MISFITS, sizeof *p->stash);
+    p->stashed = cs_arena_zalloc(arena, a->n, sizeof *p->stashed);
+    p->stamp = c ? cs_arena_zalloc(arena, c->n_storages, sizeof *p->stamp) : NULL;
+    if (!count || !p->waits || !p->ready || !p->host || !p->stash || !p->stashed || (c && !p->stamp))
+        return false;
+    for (uint32_t v = 0; v < a->n; v++)
+        if (a->target[v] != CS_HOST)
+            count[a->target[v]]++;
+    for (uint32_t t = 0; t < w->n_targets; t++)
+        if (!(p->ready[t].at = cs_arena_alloc(arena, count[t], sizeof(item))))
+            return false;
+    return true;
+}
+
+/* Packs once, and keeps the result if it is better. */
+static bool attempt(packer *p, cs_labels *now, cs_labels *best, cs_arena *arena)
+{
+    pack_once(p, now);
+    if (best->engines && now->engines > best->engines)
+        return true;
+    if (!cs_labels_stab(now, p->a, arena))
+        return false;
+    if (!best->engines || now->engines < best->engines || now->parts < best->parts)
+        cs_labels_copy(best, now, p->a->n);
+    return true;
+}
+
+cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
+                      uint32_t lower, cs_arena *arena, cs_labels *best, cutset_error *err)
+{
+    cs_arena_mark mark = cs_arena_note(arena);
+    packer p;
+    cs_labels now;
+    uint64_t *key = cs_arena_alloc(arena, a->n, sizeof *key);
+    uint32_t *shares = cs_arena_alloc(arena, a->n, sizeof *shares);
+    bool ok = key && shares && cs_labels_init(&now, a, arena) && packer_init(&p, w, a, c, arena);
+    if (!ok)
+        return cs_fail_memory(err);
+    for (uint32_t v = 0; v < a->n; v++)
+        shares[v] = share(c, a, v);
+    int32_t orders[ORDERS_MAX][4];
+    uint32_t n_orders = make_orders(a, w->n_targets, orders, &p.n_cycle);
+    int priorities = c ? PRIORITIES : 1;
+    uint64_t work = 0;
+    p.key = key;
+    best->engines = 0;
+    for (int priority = 0; ok && priority < priorities; priority++) {
+        for (int reverse = 0; ok && reverse < 2; reverse++) {
+            p.reverse = reverse;
+            make_keys(priority, a, reverse ? l->lam : l->mu, shares, key);
+            for (uint32_t order = 0; ok && order <= n_orders; order++) {
+                if (best->engines && (work += a->n) > PACK_WORK)
+                    goto done;
+                p.cycle = order < n_orders ? orders[order] : NULL;
+                ok = attempt(&p, &now, best, arena);
+                cutset_status s = cs_progress(&w->opts->progress, "packing", work, PACK_WORK, err);
+                if (s)
+                    return s;
+            }
+        }
+        if (best->engines == lower && priority)
+            break; /* proved; a second priority may still have saved a part */
+    }
+done:
+    cs_arena_release(arena, mark);
+    return ok ? CUTSET_OK : cs_fail_memory(err);
+}

@@ -1,0 +1,177 @@
+/* What the phases of a decision share. Private to plan/.
+ *
+ * A node's mask says where it may run; its target is the first of these in the order the caller
+ * named them. Phases only ever move nodes to the host, break patterns or add ties, so the loop in
+ * decide.c ends.
+ */
+#ifndef CS_PLAN_WORK_H
+#define CS_PLAN_WORK_H
+
+#include "plan/decide.h"
+
+#define CS_HOST (-1)
+#define CS_MASK_HOST (1u << 31)
+#define CS_MAX_TARGETS 31
+
+/* A set of nodes that a pattern of a target file wants in one part. */
+typedef struct cs_match {
+    const char *pattern;
+    uint32_t first, n; /* in work->match_nodes */
+    bool broken;
+} cs_match;
+
+/* The graph with what must share a part contracted. Atoms are numbered in topological order, ties
+ * by their first node. Rows are compressed; edges between atoms stand once. */
+typedef struct cs_atoms {
+    uint32_t n;
+    uint32_t *of;           /* by node */
+    uint32_t *first, *node; /* nodes by atom, in topological order */
+    int32_t *target;        /* by atom */
+    bool *pinned;           /* by atom: holds a node that may not leave its accelerator */
+    bool *oversized;        /* by atom: alone over a budget, kept as an engine */
+    uint32_t *pred, *pred_of; /* rows: preds of a = pred_of[pred[a] .. pred[a+1]) */
+    uint32_t *succ, *succ_of;
+} cs_atoms;
+static inline uint32_t cs_atom_size(const cs_atoms *a, uint32_t i) { return a->first[i + 1] - a->first[i]; }
+
+/* Storages by atom, and what each costs on its atom's target (without base). */
+typedef struct cs_costs {
+    uint32_t n_storages;
+    uint32_t *row, *storage;      /* distinct storages of atom a: storage[row[a] .. row[a+1]) */
+    uint32_t *user_row, *user;    /* atoms by storage */
+    int64_t *host, *device;       /* by target * n_storages + storage */
+    int64_t *host_cap, *device_cap; /* by target: budget - base; INT64_MAX = none; may be < 0 */
+} cs_costs;
+
+typedef struct cs_work {
+    cutset_plan *plan;
+    const cs_plan_source *source;
+    const cs_graph *g;
+    const cutset_target *const *targets;
+    uint32_t n_targets;
+    const cutset_plan_opts *opts;
+    uint32_t n_nodes;
+    bool budget; /* some engine has one */
+
+    cs_arena arena; /* as long as the decision is made */
+    uint32_t *mask;    /* by node */
+    int32_t *target;   /* by node */
+    bool *pinned;      /* by node */
+    cs_reason *reason; /* by node */
+    bool *is_output;   /* by value: a graph output */
+    uint8_t *no_cross; /* by value: must stay inside a part (its rank is unknown) */
+    uint32_t *group;   /* union-find over nodes: groups the user named */
+    bool grouped;      /* some group has two nodes */
+    CS_VEC(cs_match) matches;
+    CS_VEC(uint32_t) match_nodes;
+    CS_VEC(cs_edge) ties; /* nodes that a boundary rule keeps together */
+    CS_VEC(cs_str) group_names; /* parallel to group_heads: a node of each named group */
+    CS_VEC(uint32_t) group_heads;
+} cs_work;
+
+/* ---- match.c: names in options ---- */
+typedef CS_VEC(uint32_t) cs_ids;
+/* Nodes whose ONNX name, output or (if `ops`) operator is `name`; if there is none, those whose
+ * name or output the glob matches. Ascending. False: no memory. */
+bool cs_match_nodes(const cs_graph *g, cs_span name, bool ops, cs_ids *out);
+
+/* ---- assign.c ---- */
+/* Masks, targets and reasons from marks, capability, --pin and --exclude. */
+cutset_status cs_assign(cs_work *w, cutset_error *err);
+/* Moves a node to the host; keeps the first reason. */
+void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why);
+cutset_status cs_words(cs_work *w, cs_str *out, cutset_error *err, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+cutset_status cs_plan_note(cs_work *w, cutset_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- boundary.c ---- */
+/* Demotes nodes at boundaries that their target does not allow until none is left, and lists the
+ * ties that keep such values inside engines. */
+cutset_status cs_boundary_settle(cs_work *w, cutset_error *err);
+
+/* ---- patterns.c ---- */
+cutset_status cs_patterns(cs_work *w, cutset_error *err);
+/* Breaks the matches in the atoms marked in `which`; false: there was none. */
+bool cs_patterns_break(cs_work *w, const cs_atoms *a, const bool *which);
+
+/* ---- atoms.c ---- */
+uint32_t cs_union_find(uint32_t *parent, uint32_t x);
+void cs_union(uint32_t *parent, uint32_t a, uint32_t b);
+/* Contracts the classes of `parent` (union-find over nodes) and then strongly connected components.
+ * In `arena`. */
+cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_atoms *out,
+                             cutset_error *err);
+cutset_status cs_costs_build(cs_work *w, const cs_atoms *atoms, cs_arena *arena, cs_costs *out,
+                             cutset_error *err);
+
+/* ---- groups.c ---- */
+/* Groups of the text form and of --group; gives each a common target, or the host, or CUTSET_NO. */
+cutset_status cs_groups(cs_work *w, cutset_error *err);
+/* Atoms of groups, patterns and ties; breaks patterns that would mix targets, demotes ties that do. */
+cutset_status cs_contract(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_error *err);
+
+/* ---- budget.c ---- */
+/* Atoms that alone exceed the budget: breaks patterns, then does as --oversize says. *changed: the
+ * atoms must be built again. */
+cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bool *changed,
+                          cutset_error *err);
+
+/* ---- levels.c (theory: Theorems 1-3) ---- */
+typedef struct cs_levels {
+    uint32_t r;    /* most engine stretches on a path: no plan has fewer engines */
+    uint32_t *lam; /* by atom: most stretches on a path that ends here */
+    uint32_t *mu;  /* ... that starts here */
+    const int32_t *target; /* what they were computed for */
+} cs_levels;
+/* `target` by atom (may differ from atoms->target: what-if). */
+bool cs_levels_of(const cs_atoms *a, const int32_t *target, cs_arena *arena, cs_levels *out);
+uint32_t cs_levels_path_bound(const cs_atoms *a, const int32_t *target, uint32_t *lam);
+/* Engine slots of a plan with the fewest engines and then the fewest parts (Theorem 3); one
+ * accelerator only. slot: by atom, 1.., 0 = host. */
+bool cs_levels_slots(const cs_atoms *a, cs_arena *arena, uint32_t *slot);
+/* The path behind `r` as node ids. False: no memory. */
+bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_ids *out);
+
+/* ---- a labelling: engines in order, host atoms between them ---- */
+typedef struct cs_labels {
+    uint32_t engines;
+    uint32_t *slot;   /* by atom: engine 1..engines; 0 = host */
+    uint32_t *gap;    /* by atom, host: runs after engine `gap` (0..engines); set by cs_labels_stab */
+    uint32_t parts;   /* set by cs_labels_stab */
+} cs_labels;
+bool cs_labels_init(cs_labels *l, const cs_atoms *a, cs_arena *arena);
+void cs_labels_copy(cs_labels *to, const cs_labels *from, uint32_t n);
+/* Puts the host atoms into the fewest gaps that the order allows (interval stabbing). */
+bool cs_labels_stab(cs_labels *l, const cs_atoms *a, cs_arena *arena);
+/* Splits each engine into its connected pieces. */
+bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena);
+
+/* ---- pack.c: list packing ---- */
+/* Fills `best` with the best of several packings (fewest engines, then parts). `lower`: stop when
+ * reached. Handles any number of accelerators, with or without budgets. */
+cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
+                      uint32_t lower, cs_arena *arena, cs_labels *best, cutset_error *err);
+
+/* ---- bounds.c (theory: 3.2) ---- */
+typedef struct cs_bound {
+    uint32_t value;
+    cs_bound_kind kind;
+    uint32_t i, j; /* window: lam >= i, mu >= j */
+    int32_t target;
+    int dimension; /* 0 host, 1 device */
+} cs_bound;
+cutset_status cs_bounds(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
+                        cs_arena *arena, cs_bound *out, cutset_error *err);
+/* The nodes that prove the bound: a path, or those whose weights make the sum; with several
+ * accelerators whose bounds add up, those of one after those of another. False: no memory. */
+bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
+                           const cs_bound *b, cs_arena *arena, cs_ids *out);
+
+/* ---- demote.c: --min-nodes (theory: 5.2) ---- */
+/* Marks in `demote` (by atom) what goes to the host and gives slots in which every engine is large
+ * enough; without budgets, one accelerator. */
+cutset_status cs_demote(cs_work *w, const cs_atoms *a, cs_arena *arena, bool *demote,
+                        cs_labels *labels, cutset_error *err);
+
+#endif
