@@ -1,0 +1,164 @@
+/* Opening a model: what kind of file it is, reading, declaring, inferring, hashing. */
+#include <string.h>
+
+#include "api/model.h"
+#include "onnx/infer.h"
+#include "report/report.h"
+
+void cutset_open_opts_init(cutset_open_opts *opts)
+{
+    *opts = (cutset_open_opts){0};
+}
+
+/* ---- the caller's options, kept because plans record them ---- */
+
+static bool keep_list(cutset_model *m, const char *const *from, size_t n, const char *const **to)
+{
+    char **copy = cs_zalloc(n, sizeof *copy);
+    if (!copy || !cs_vec_push(&m->strings, (char *)copy))
+        return cs_free(copy), false;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(from[i]) + 1;
+        copy[i] = cs_alloc(len, 1);
+        if (!copy[i] || !cs_vec_push(&m->strings, copy[i]))
+            return cs_free(copy[i]), false;
+        memcpy(copy[i], from[i], len);
+    }
+    *to = (const char *const *)copy;
+    return true;
+}
+
+static bool keep_opts(cutset_model *m, const cutset_open_opts *o)
+{
+    m->opts = *o;
+    return keep_list(m, o->types, o->n_types, &m->opts.types) &&
+           keep_list(m, o->shapes, o->n_shapes, &m->opts.shapes) &&
+           keep_list(m, o->dims, o->n_dims, &m->opts.dims);
+}
+
+/* ---- reading ---- */
+
+static cutset_status read_file(cutset_model *m, cs_file *file, const char *folder, cutset_error *err)
+{
+    cs_span text = {(const char *)file->at, file->len};
+    if (cs_text_probe(text)) {
+        m->text = *file;
+        return cs_text_read(&m->graph, text, &m->opts.progress, err);
+    }
+    cs_onnx_opts opts = {m->opts.follow_links != 0, &m->opts.progress};
+    return cs_onnx_open(&m->onnx, &m->graph, file, m->path, folder, &opts, err);
+}
+
+static cutset_status complete(cutset_model *m, cutset_error *err)
+{
+    cutset_status s = CUTSET_OK;
+    m->hash = cs_model_hash(m->graph, m->onnx, &s);
+    if (s)
+        return cs_fail_memory(err);
+    s = cs_declare(m->graph, &m->opts, err);
+    return s ? s : cs_infer(m->graph, &m->opts.progress, err);
+}
+
+/* `file` is taken over. */
+static cutset_status open_file(cutset_model **out, cs_file *file, const char *path,
+                               const char *folder, const cutset_open_opts *opts, cutset_error *err)
+{
+    cutset_open_opts none;
+    cutset_open_opts_init(&none);
+    cutset_model *m = cs_zalloc(1, sizeof *m);
+    if (!m || !keep_opts(m, opts ? opts : &none) ||
+        (path && !(m->path = cs_alloc(strlen(path) + 1, 1)))) {
+        cs_file_close(file);
+        cutset_model_free(m);
+        return cs_fail_memory(err);
+    }
+    if (path)
+        memcpy(m->path, path, strlen(path) + 1);
+    cutset_status s = read_file(m, file, folder, err);
+    if (!s)
+        s = complete(m, err);
+    m->opts.progress = (cutset_progress){0}; /* the caller's, for this call only */
+    if (s)
+        cutset_model_free(m);
+    else
+        *out = m;
+    return s;
+}
+
+cutset_status cutset_model_open(cutset_model **out, const char *path, const cutset_open_opts *opts,
+                                cutset_error *err)
+{
+    cs_file file;
+    *out = NULL;
+    cutset_status s = cs_file_open(&file, path, err);
+    if (s)
+        return s;
+    bool standard_input = strcmp(path, "-") == 0;
+    char *folder = standard_input ? NULL : cs_path_dir(path);
+    if (!standard_input && !folder) {
+        cs_file_close(&file);
+        return cs_fail_memory(err);
+    }
+    s = open_file(out, &file, path, folder, opts, err);
+    cs_free(folder);
+    return s;
+}
+
+cutset_status cutset_model_open_memory(cutset_model **out, const void *bytes, size_t len,
+                                       const char *base, const cutset_open_opts *opts,
+                                       cutset_error *err)
+{
+    cs_file file;
+    *out = NULL;
+    cs_file_borrow(&file, bytes, len);
+    return open_file(out, &file, NULL, base, opts, err);
+}
+
+void cutset_model_free(cutset_model *m)
+{
+    if (!m)
+        return;
+    cs_onnx_free(m->onnx);
+    cs_graph_free(m->graph);
+    cs_file_close(&m->text);
+    cs_free(m->path);
+    for (size_t i = 0; i < m->strings.len; i++)
+        cs_free(m->strings.at[i]);
+    cs_vec_fini(&m->strings);
+    cs_free(m);
+}
+
+/* ---- telling ---- */
+
+void cutset_model_describe(const cutset_model *m, cutset_model_info *info)
+{
+    const cs_graph *g = m->graph;
+    *info = (cutset_model_info){.is_onnx = m->onnx != NULL,
+                                .nodes = g->nodes.len,
+                                .inputs = g->inputs.len,
+                                .outputs = g->outputs.len,
+                                .weights = g->storages.len,
+                                .notes = g->pool->notes.len};
+    for (size_t i = 0; i < g->storages.len; i++)
+        info->weight_bytes = cs_sat_add(info->weight_bytes, g->storages.at[i].bytes);
+}
+
+const char *cutset_model_note(const cutset_model *m, size_t i)
+{
+    return i < m->graph->pool->notes.len ? m->graph->pool->notes.at[i] : NULL;
+}
+
+cutset_status cutset_model_inspect(const cutset_model *m, cutset_inspect_form form,
+                                   cutset_write_fn write, void *payload, cutset_error *err)
+{
+    cs_out out;
+    cutset_status s = cs_out_call(&out, write, payload, err);
+    if (s)
+        return s;
+    if (form == CUTSET_INSPECT_TEXT)
+        cs_text_write(m->graph, &out);
+    else
+        s = cs_report_model(m->graph, m->onnx, form == CUTSET_INSPECT_JSON, &out, err);
+    cutset_status done = cs_out_done(&out, NULL, s ? NULL : err);
+    return s ? s : done;
+}
