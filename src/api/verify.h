@@ -31,6 +31,7 @@ typedef enum cs_verdict { /* the later, the worse */
 
 typedef struct cs_difference {
     cs_verdict verdict;
+    unsigned marks;     /* of the value */
     char place[64];     /* within a sequence or a map: "item 3: "; else "" */
     char why[200];      /* DIFFERENT without numbers, UNCOMPARED: in words */
     bool numbers;       /* the figures below are there */

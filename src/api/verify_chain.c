@@ -91,6 +91,19 @@ typedef struct step {
     cutset_error *err;
 } step;
 
+/* The runtime crashes on an optional that holds nothing as an input of a session. */
+static cutset_status check_input(const step *s, const OrtValue *value, const char *name)
+{
+    cs_ort_kind kind;
+    const cutset_status status = cs_ort_value_kind(s->v->ort, value, &kind, s->err);
+    if (status || kind != CS_ORT_ABSENT) return status;
+    return cs_fail(s->err, CUTSET_BAD,
+                   "%.*s reads %.200s, here an optional without a value, which ONNX Runtime cannot "
+                   "hand from session to session: keep its maker and its readers in one part with "
+                   "--group",
+                   CS_FMT(s->file), name);
+}
+
 static cutset_status gather(step *s, const cs_run *run)
 {
     for (size_t i = 0; i < s->session->n_inputs; i++) {
@@ -100,6 +113,8 @@ static cutset_status gather(step *s, const cs_run *run)
                            "%.*s wants an input %.200s that no part before it makes: split the "
                            "model again",
                            CS_FMT(s->file), s->session->inputs[i]);
+        const cutset_status status = check_input(s, s->in[i], s->session->inputs[i]);
+        if (status) return status;
     }
     return CUTSET_OK;
 }

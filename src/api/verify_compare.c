@@ -34,8 +34,7 @@ typedef struct compare {
 
 static void spell_tensor(const cs_ort_tensor *t, char *out, size_t room)
 {
-    const bool known = t->elem > 0 && t->elem < CS_ELEM_COUNT;
-    size_t n = (size_t)snprintf(out, room, "%s[", known ? cs_elem_name((cs_elem)t->elem) : "?");
+    size_t n = (size_t)snprintf(out, room, "%s[", cs_elem_name(t->elem));
     for (size_t i = 0; i < t->rank && n < room; i++)
         n += (size_t)snprintf(out + n, room - n, "%s%" PRId64, i > 0 ? "," : "", t->dims[i]);
     if (n < room) snprintf(out + n, room - n, "]");
@@ -141,7 +140,7 @@ static bool measure(cs_difference *d, double a, double b, double tolerance, doub
 static void compare_numbers(const compare *c, const cs_ort_tensor *a, const cs_ort_tensor *b,
                             cs_difference *d)
 {
-    const cs_elem e = (cs_elem)a->elem;
+    const cs_elem e = a->elem;
     const cs_elem_class class = cs_elem_classify(e);
     const int n_parts = class == CS_ELEM_COMPLEX ? 2 : 1;
     /* No number, no tolerance. */
@@ -183,7 +182,7 @@ static void compare_tensors(const compare *c, const cs_ort_tensor *a, const cs_o
         d->verdict = CS_RANDOM;
     } else if (a->elem == CS_STR) {
         compare_strings(a, b, d);
-    } else if (a->bytes > 0 && (cs_elem_bits((cs_elem)a->elem) < 8 ||
+    } else if (a->bytes > 0 && (cs_elem_bits(a->elem) < 8 ||
                                 memcmp(a->data, b->data, a->bytes) != 0)) {
         compare_numbers(c, a, b, d);
     }
@@ -289,5 +288,6 @@ cutset_status cs_verify_compare(const cs_ort *ort, const OrtValue *whole, const 
         snprintf(out->why, sizeof out->why, "%.190s", words.message);
         return CUTSET_OK;
     }
+    out->marks = marks;
     return status ? cs_fail(err, status, "%s", words.message) : CUTSET_OK;
 }

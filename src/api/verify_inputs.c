@@ -15,8 +15,9 @@
 #include "engine/elem.h"
 
 /* Integers begin at 1 first: a zero that a model divides by ends the process. */
-const cs_attempt cs_attempts[] = {{2, 1, 1, 9}, {2, 1, 0, 1}, {1, 0, 0, 1},  {2, 0, 0, 1},
-                                  {8, 0, 0, 1}, {32, 0, 0, 1}, {64, 0, 0, 1}, {1, 0, 0, 0}};
+const cs_attempt cs_attempts[] = {{2, 1, 1, 9},  {2, 1, 0, 1},  {1, 0, 0, 1},
+                                  {2, 0, 0, 1},  {8, 0, 0, 1},  {32, 0, 0, 1},
+                                  {64, 0, 0, 1}, {512, 0, 0, 1}, {1, 0, 0, 0}};
 const size_t cs_n_attempts = sizeof cs_attempts / sizeof *cs_attempts;
 
 /* ---- types ---- */

@@ -12,7 +12,7 @@
 #include "engine/elem.h"
 
 enum { ITEMS = 2 }; /* of a sequence, entries of a map */
-#define TOO_LARGE ((int64_t)1 << 30) /* bytes of an input of a later attempt */
+#define TOO_LARGE ((int64_t)1 << 28) /* bytes of an input of a later attempt */
 
 static uint64_t next(uint64_t *state)
 {

@@ -1,7 +1,7 @@
 /* How weights are carried; see carrier.h.
  *
- * The record has the bytes of each weight but not the field they stand in: sorted by place, they are
- * walked beside the fields of the graph. Cost: O(w log w) for w weights, plus the fields.
+ * The record has the bytes of each weight but not the field they stand in: sorted by place, they
+ * are walked beside the fields of the graph. Cost: O(w log w) for w weights, plus the fields.
  */
 #include "emit/carrier.h"
 
@@ -22,8 +22,8 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Walks the fields of the main graph beside the sorted places: which field holds each. */
-static cutset_status find_carriers(cs_carriers *c, const cs_onnx *onnx,
-                                   const place_in_file *places, size_t n, cutset_error *err)
+static cutset_status find_carriers(cs_carriers *c, const cs_onnx *onnx, const place_in_file *places,
+                                   size_t n, cutset_error *err)
 {
     size_t next = 0;
     int32_t position = 0;

@@ -179,7 +179,8 @@ static cutset_status check_parent(const cs_folder *f, cutset_error *err)
     if (stat(parent, &st) != 0)
         status = cs_fail_errno(err, "cannot make %s: its parent folder %s", f->asked, parent);
     else if (!S_ISDIR(st.st_mode))
-        status = cs_fail(err, CUTSET_SYSTEM, "cannot make %s: %s is not a folder", f->asked, parent);
+        status =
+            cs_fail(err, CUTSET_SYSTEM, "cannot make %s: %s is not a folder", f->asked, parent);
     cs_free(parent);
     return status;
 }
@@ -197,8 +198,7 @@ static cutset_status look(cs_folder *f, const cs_onnx *source, cutset_error *err
     if (lstat(f->asked, &st) == 0)
         return cs_fail(err, CUTSET_USAGE, "%s is a link to nowhere: remove it, or name another",
                        f->asked);
-    if (errno != ENOENT && errno != ENOTDIR)
-        return cs_fail_errno(err, "cannot make %s", f->asked);
+    if (errno != ENOENT && errno != ENOTDIR) return cs_fail_errno(err, "cannot make %s", f->asked);
     f->state = CS_FOLDER_NEW;
     return check_parent(f, err);
 }
@@ -229,8 +229,7 @@ static bool is_fixed(const cs_folder *f)
 {
     char parent[PATH_MAX];
     struct stat here, there, up;
-    if (stat(f->dir, &there) != 0 || !join(parent, f->dir, CS_SPAN("..")) ||
-        stat(parent, &up) != 0)
+    if (stat(f->dir, &there) != 0 || !join(parent, f->dir, CS_SPAN("..")) || stat(parent, &up) != 0)
         return true;
     if (stat(".", &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino)
         return true;
@@ -286,9 +285,10 @@ static cutset_status make_work(cs_folder *f, cutset_error *err)
 cutset_status cs_folder_begin(cs_folder *f, const cutset_plan *plan, bool refer, cutset_error *err)
 {
     if (f->state == CS_FOLDER_OTHER && !refer)
-        return cs_fail(err, CUTSET_USAGE,
-                       "%s holds %s, which is not of an earlier split: name a new or an empty folder",
-                       f->asked, f->in_the_way);
+        return cs_fail(
+            err, CUTSET_USAGE,
+            "%s holds %s, which is not of an earlier split: name a new or an empty folder",
+            f->asked, f->in_the_way);
     f->in_place = f->state == CS_FOLDER_OTHER || (f->state != CS_FOLDER_NEW && is_fixed(f));
     cutset_status status = CUTSET_OK;
     if (f->state == CS_FOLDER_OTHER) status = check_names(f, plan, err);
@@ -302,8 +302,7 @@ cutset_status cs_folder_create(cs_folder *f, const char *name, int *fd, cutset_e
     char path[PATH_MAX];
     bool ok = true;
     if (strncmp(name, "weights/", 8) == 0)
-        ok = join(path, f->work, CS_SPAN("weights")) &&
-             (mkdir(path, 0777) == 0 || errno == EEXIST);
+        ok = join(path, f->work, CS_SPAN("weights")) && (mkdir(path, 0777) == 0 || errno == EEXIST);
     ok = ok && join(path, f->work, cs_span_of(name));
     *fd = ok ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
     return *fd < 0 ? cs_fail_errno(err, "cannot write %s/%s", f->asked, name) : CUTSET_OK;
@@ -429,6 +428,6 @@ void cs_folder_fini(cs_folder *f)
     cs_free(f->dir);
     cs_free(f->in_the_way);
     cs_map_fini(&f->listed);
-    cutset_plan_free(f->earlier);
+    cs_plan_free(f->earlier);
     *f = (cs_folder){0};
 }

@@ -29,15 +29,15 @@ typedef struct cs_folder {
  * OTHER. CUTSET_USAGE: a file, a link to nowhere; CUTSET_SYSTEM: the parent is missing. */
 cutset_status cs_folder_look(cs_folder *f, const char *dir, const cs_onnx *source,
                              cutset_error *err);
-/* Can the plan's part files be written there? CUTSET_USAGE: the folder may not be taken (OTHER and not
- * `refer`), or a name is that of a file which no earlier plan there lists. Makes `work`. */
+/* Can the plan's part files be written there? CUTSET_USAGE: the folder may not be taken (OTHER and
+ * not `refer`), or a name is that of a file which no earlier plan there lists. Makes `work`. */
 cutset_status cs_folder_begin(cs_folder *f, const cutset_plan *plan, bool refer, cutset_error *err);
 /* A new file `name` ("plan.json", "weights/shared.bin"): a descriptor in *fd. */
 cutset_status cs_folder_create(cs_folder *f, const char *name, int *fd, cutset_error *err);
 /* Closes it. Pass the status so far: a failure is kept, and success may turn into one. */
 cutset_status cs_folder_close(cs_folder *f, const char *name, int fd, cutset_status status,
                               cutset_error *err);
-/* Puts all in place. After it, or on any failure: cs_folder_fini, which removes what was not kept. */
+/* Puts all in place. After it, or on a failure: cs_folder_fini, which removes what was not kept. */
 cutset_status cs_folder_keep(cs_folder *f, const cutset_plan *plan, cutset_error *err);
 void cs_folder_fini(cs_folder *f);
 

@@ -2,7 +2,7 @@
  *
  * Data in a data file of the source is referred to where that file lies in or below the merged
  * model's folder. All else (what a split made external, data files elsewhere) is put inside; if the
- * model would then be 2 GiB or more, tensors over CS_CONST_MAX go to PATH.data beside it, each once.
+ * model would then be 2 GiB or more, tensors over CS_CONST_MAX go to PATH.data beside it.
  * No weight byte passes through memory.
  */
 #include "emit/merge.h"
@@ -61,8 +61,8 @@ static bool goes_up(const char *path)
            (path[0] == '.' && path[1] == '.' && (path[2] == '/' || path[2] == '\0'));
 }
 
-static cutset_status find_location(const cs_gather *g, const cs_data_file *file,
-                                   const char *folder, char **location, cutset_error *err)
+static cutset_status find_location(const cs_gather *g, const cs_data_file *file, const char *folder,
+                                   char **location, cutset_error *err)
 {
     struct stat st;
     if (stat(file->path, &st) != 0) return cs_fail_errno(err, "cannot open %s", file->path);
@@ -122,13 +122,11 @@ static cutset_status move(cs_gather *g, const cs_blob *b, uint64_t *at, cutset_e
     return CUTSET_OK;
 }
 
-cutset_status cs_gather_place(void *gather, const cs_blob *blob, cs_place *place,
-                              cutset_error *err)
+cutset_status cs_gather_place(void *gather, const cs_blob *blob, cs_place *place, cutset_error *err)
 {
     cs_gather *g = gather;
     const bool external = blob->file != CS_ONNX_INLINE;
-    const cs_origin_model *m =
-        &g->models.at[cs_map_get(&g->model_of, (uintptr_t)blob->from)];
+    const cs_origin_model *m = &g->models.at[cs_map_get(&g->model_of, (uintptr_t)blob->from)];
     if (external && m->location[blob->file] != NULL) {
         const cs_span location = cs_span_of(m->location[blob->file]);
         if (!cs_span_eq(location, blob->location))

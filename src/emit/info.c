@@ -145,7 +145,9 @@ static void write_type(cs_rope *rope, uint32_t field, const cs_pool *pool, cs_ty
     if (info->kind == CS_TENSOR || info->kind == CS_SPARSE) {
         write_tensor(rope, pool, type);
     } else if (info->kind != CS_UNKNOWN && info->kind != CS_OPAQUE && depth < CS_WIRE_DEPTH) {
-        const uint32_t kind = info->kind == CS_SEQ ? SEQUENCE : info->kind == CS_OPT ? OPTIONAL : MAP;
+        const uint32_t kind = info->kind == CS_SEQ   ? SEQUENCE
+                              : info->kind == CS_OPT ? OPTIONAL
+                                                     : MAP;
         const cs_rope_mark inner = cs_rope_open(rope, kind);
         if (kind == MAP) cs_rope_number(rope, 1, info->elem);
         write_type(rope, kind == MAP ? 2 : 1, pool, info->inner, depth + 1);

@@ -5,13 +5,13 @@
  *   3. list them in the order of the source; what no part has and nothing needs is dropped and told
  *   4. write: with all data inside where that is below 2 GiB, else with PATH.data beside
  *
- * Values that pass from an input or a weight to an output are in no part: they come from the source.
+ * Values that pass from an input or a weight to an output are in no part: the source gives them.
  * Cost: linear in the bytes of all nodes; weights are not read.
  */
+#include "emit/merge.h"
 #include "emit/carrier.h"
 #include "emit/emit.h"
 #include "emit/folder.h"
-#include "emit/merge.h"
 #include "emit/weights.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ typedef struct merge {
     const cs_graph *graph;
     const cutset_plan *plan;
     const char *dir, *path;
-    char *folder;         /* of the merged model */
+    char *folder; /* of the merged model */
     const cutset_progress *progress;
     cs_gather gather;
     cs_carriers carriers; /* of the source */
@@ -66,8 +66,7 @@ static bool same_node(const merge *m, const cs_graph *part, uint32_t k, uint32_t
 {
     const cs_graph *g = m->graph;
     const cs_node *a = &part->nodes.at[k], *b = &g->nodes.at[node];
-    if (a->n_out != b->n_out ||
-        !cs_span_eq(cs_name(part->pool, a->op), cs_name(g->pool, b->op)) ||
+    if (a->n_out != b->n_out || !cs_span_eq(cs_name(part->pool, a->op), cs_name(g->pool, b->op)) ||
         !cs_span_eq(cs_name(part->pool, a->domain), cs_name(g->pool, b->domain)))
         return false;
     for (uint32_t i = 0; i < a->n_out; i++) {
@@ -80,8 +79,8 @@ static bool same_node(const merge *m, const cs_graph *part, uint32_t k, uint32_t
     return true;
 }
 
-static cutset_status take_nodes(merge *m, uint32_t part, const cs_onnx *onnx,
-                                const cs_graph *graph, cutset_error *err)
+static cutset_status take_nodes(merge *m, uint32_t part, const cs_onnx *onnx, const cs_graph *graph,
+                                cutset_error *err)
 {
     const cs_part *p = &m->plan->parts.at[part];
     if (graph->nodes.len != p->n_node) return foreign(m, part, err);
@@ -103,8 +102,8 @@ static cutset_status take_values(merge *m, uint32_t part, const cs_onnx *onnx,
     if (status != CUTSET_OK) return status;
     for (uint32_t v = 0; v < graph->values.len && status == CUTSET_OK; v++) {
         const uint32_t to = value_named(m, cs_name(graph->pool, graph->values.at[v].name));
-        if (to == CS_NONE || (carriers.kind[v] != CS_CARRIER_NONE &&
-                              carriers.kind[v] != m->carriers.kind[to])) {
+        if (to == CS_NONE ||
+            (carriers.kind[v] != CS_CARRIER_NONE && carriers.kind[v] != m->carriers.kind[to])) {
             status = foreign(m, part, err);
             continue;
         }
@@ -275,10 +274,10 @@ static cutset_status list_rest(merge *m, cutset_error *err)
     const cs_onnx *source = m->source;
     for (size_t i = 0; i < source->annotations.len; i++) {
         const uint32_t v = cs_map_get(&m->value_of, source->annotated.at[i]);
-        const bool kept = v != CS_NONE && (is_inner(m, v) ||
-                                           m->graph->values.at[v].origin == CS_ORIGIN_INPUT);
-        if (kept && !cs_vec_push(&m->recipe.annotations,
-                                 ((cs_piece){source, source->annotations.at[i]})))
+        const bool kept =
+            v != CS_NONE && (is_inner(m, v) || m->graph->values.at[v].origin == CS_ORIGIN_INPUT);
+        if (kept &&
+            !cs_vec_push(&m->recipe.annotations, ((cs_piece){source, source->annotations.at[i]})))
             return cs_fail_memory(err);
     }
     const cutset_status status = cs_reach_finish(&m->reach, err);
@@ -299,8 +298,7 @@ static void take_from_source(merge *m)
 {
     const cs_graph *g = m->graph;
     for (size_t i = 0; i < g->outputs.len + g->inputs.len; i++) {
-        const uint32_t v =
-            i < g->outputs.len ? g->outputs.at[i] : g->inputs.at[i - g->outputs.len];
+        const uint32_t v = i < g->outputs.len ? g->outputs.at[i] : g->inputs.at[i - g->outputs.len];
         if (m->carriers.kind[v] != CS_CARRIER_NONE && !is_there(&m->weight[v]))
             m->weight[v] = (cs_piece){m->source, m->source->initializer.at[v]};
     }
@@ -355,8 +353,8 @@ static cutset_status check_path(const merge *m, cutset_error *err)
         const cs_file *file = &m->gather.models.at[i].onnx->file;
         if (file->ino == (uint64_t)st.st_ino && file->dev == (uint64_t)st.st_dev)
             return cs_fail(err, CUTSET_USAGE,
-                           "%s is %s of this split: name another file for the merged model", m->path,
-                           i == 0 ? "the source" : "a part");
+                           "%s is %s of this split: name another file for the merged model",
+                           m->path, i == 0 ? "the source" : "a part");
     }
     return CUTSET_OK;
 }
@@ -386,7 +384,8 @@ static cutset_status check_data(const merge *m, const char *data, cutset_error *
     return ours ? CUTSET_OK
                 : cs_fail(err, CUTSET_USAGE,
                           "%s is in the way: the merged model needs it for its weights; name "
-                          "another file", data);
+                          "another file",
+                          data);
 }
 
 static cutset_status write_model(merge *m, cutset_error *err)
@@ -473,8 +472,13 @@ cutset_status cs_emit_merge(const cs_onnx *source, const cs_graph *graph, const 
 {
     if (!plan->bound)
         return cs_fail(err, CUTSET_BAD, "the plan is not bound to this model: make it again");
-    merge m = {.source = source, .graph = graph, .plan = plan, .dir = dir, .path = path,
-               .progress = progress, .gather.source = source};
+    merge m = {.source = source,
+               .graph = graph,
+               .plan = plan,
+               .dir = dir,
+               .path = path,
+               .progress = progress,
+               .gather.source = source};
     cs_out out;
     cutset_status status = CUTSET_OK;
     if (write != NULL) status = cs_out_call(&out, write, payload, err);

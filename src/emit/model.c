@@ -1,9 +1,22 @@
 /* A ModelProto as a rope, from the lists of a recipe; see model.h.
  *
- * ir_version, the source's other fields, opset imports in use, graph, functions. Protobuf gives the
- * order of fields no meaning, so raw fields are copied in a block.
+ * Fields stand in the order of their numbers, as protobuf writes them: merging a split of a model
+ * in which nothing is unused gives the very bytes of the source.
  */
 #include "emit/model.h"
+
+enum { /* field numbers, onnx.proto */
+       MODEL_GRAPH = 7,
+       MODEL_IMPORT = 8,
+       MODEL_FUNCTION = 25,
+       GRAPH_NAME = 2,
+       GRAPH_INITIALIZER = 5,
+       GRAPH_INPUT = 11,
+       GRAPH_OUTPUT = 12,
+       GRAPH_INFO = 13,
+       GRAPH_ANNOTATION = 14,
+       GRAPH_SPARSE = 15
+};
 
 void cs_recipe_clear(cs_recipe *r)
 {
@@ -38,56 +51,73 @@ static void copy_all(const cs_pieces *pieces, uint32_t field, cs_rope *rope)
         cs_rope_field(rope, field, &pieces->at[i].from->file, pieces->at[i].bytes);
 }
 
-/* The source's name, doc, metadata and unknown fields; a name where there is none (the checker
- * wants one). */
-static void copy_graph_fields(const cs_recipe *r, cs_rope *rope)
+/* Raw fields with numbers from `from` to below `to`. */
+static void copy_fields(const cs_recipe *r, const cs_span *fields, size_t n, uint32_t from,
+                        uint32_t to, cs_rope *rope)
 {
-    bool named = false;
-    for (size_t i = 0; i < r->source->graph_fields.len; i++) {
-        const cs_span raw = r->source->graph_fields.at[i];
-        cs_wire w = cs_wire_of(raw, 0);
-        if (cs_wire_next(&w) && w.field == 2) {
-            if (w.type != CS_WIRE_BYTES || w.bytes.len == 0) continue;
-            named = true;
-        }
-        cs_rope_slice(rope, &r->source->file, raw);
+    for (size_t i = 0; i < n; i++) {
+        cs_wire w = cs_wire_of(fields[i], 0);
+        if (cs_wire_next(&w) && w.field >= from && w.field < to)
+            cs_rope_slice(rope, &r->source->file, fields[i]);
     }
-    if (!named) cs_rope_string(rope, 2, cs_span_of(r->name));
+}
+
+static void copy_graph_fields(const cs_recipe *r, uint32_t from, uint32_t to, cs_rope *rope)
+{
+    copy_fields(r, r->source->graph_fields.at, r->source->graph_fields.len, from, to, rope);
+}
+
+/* The checker wants a name. */
+static void write_name(const cs_recipe *r, cs_rope *rope)
+{
+    cs_span name = {0};
+    for (size_t i = 0; i < r->source->graph_fields.len; i++) {
+        cs_wire w = cs_wire_of(r->source->graph_fields.at[i], 0);
+        if (cs_wire_next(&w) && w.field == GRAPH_NAME && w.type == CS_WIRE_BYTES) name = w.bytes;
+    }
+    cs_rope_string(rope, GRAPH_NAME, name.len > 0 ? name : cs_span_of(r->name));
 }
 
 static cutset_status write_graph(const cs_recipe *r, cs_rewriter *rw, cutset_error *err)
 {
     cs_rope *rope = rw->rope;
-    const cs_rope_mark graph = cs_rope_open(rope, 7);
+    const cs_rope_mark graph = cs_rope_open(rope, MODEL_GRAPH);
     cutset_status status = rewrite_all(&r->nodes, 1, CS_MESSAGE_NODE, rw, err);
     if (status != CUTSET_OK) return status;
-    copy_graph_fields(r, rope);
-    status = rewrite_all(&r->initializers, 5, CS_MESSAGE_TENSOR, rw, err);
-    if (status == CUTSET_OK) status = rewrite_all(&r->sparse, 15, CS_MESSAGE_SPARSE, rw, err);
+    write_name(r, rope);
+    copy_graph_fields(r, GRAPH_NAME + 1, GRAPH_INITIALIZER, rope);
+    status = rewrite_all(&r->initializers, GRAPH_INITIALIZER, CS_MESSAGE_TENSOR, rw, err);
     if (status != CUTSET_OK) return status;
+    copy_graph_fields(r, GRAPH_INITIALIZER, GRAPH_INPUT, rope);
     for (size_t i = 0; i < r->inputs.len; i++)
-        cs_info_write(rope, 11, r->source->pool, &r->inputs.at[i]);
+        cs_info_write(rope, GRAPH_INPUT, r->source->pool, &r->inputs.at[i]);
     for (size_t i = 0; i < r->outputs.len; i++)
-        cs_info_write(rope, 12, r->source->pool, &r->outputs.at[i]);
-    copy_all(&r->infos, 13, rope);
-    copy_all(&r->annotations, 14, rope);
+        cs_info_write(rope, GRAPH_OUTPUT, r->source->pool, &r->outputs.at[i]);
+    copy_all(&r->infos, GRAPH_INFO, rope);
+    copy_all(&r->annotations, GRAPH_ANNOTATION, rope);
+    status = rewrite_all(&r->sparse, GRAPH_SPARSE, CS_MESSAGE_SPARSE, rw, err);
+    copy_graph_fields(r, GRAPH_INPUT, UINT32_MAX, rope);
     cs_rope_close(rope, graph);
-    return CUTSET_OK;
+    return status;
 }
 
 cutset_status cs_recipe_write(const cs_recipe *r, const cs_reach *reach, cs_rewriter *rw,
                               cutset_error *err)
 {
     const cs_onnx *source = r->source;
+    const cs_span *fields = source->model_fields.at;
+    const size_t n = source->model_fields.len;
     cs_rope *rope = rw->rope;
     cs_rope_clear(rope);
     if (source->ir_version != 0) cs_rope_number(rope, 1, (uint64_t)source->ir_version);
-    for (size_t i = 0; i < source->model_fields.len; i++)
-        cs_rope_slice(rope, &source->file, source->model_fields.at[i]);
-    for (size_t i = 0; i < reach->imports.len; i++)
-        if (reach->import_used[i]) cs_rope_field(rope, 8, &source->file, reach->imports.at[i]);
+    copy_fields(r, fields, n, 0, MODEL_GRAPH, rope);
     cutset_status status = write_graph(r, rw, err);
-    if (status == CUTSET_OK)
-        status = rewrite_all(&r->functions, 25, CS_MESSAGE_FUNCTION, rw, err);
+    if (status != CUTSET_OK) return status;
+    for (size_t i = 0; i < reach->imports.len; i++)
+        if (reach->import_used[i])
+            cs_rope_field(rope, MODEL_IMPORT, &source->file, reach->imports.at[i]);
+    copy_fields(r, fields, n, MODEL_GRAPH, MODEL_FUNCTION, rope);
+    status = rewrite_all(&r->functions, MODEL_FUNCTION, CS_MESSAGE_FUNCTION, rw, err);
+    copy_fields(r, fields, n, MODEL_FUNCTION, UINT32_MAX, rope);
     return status != CUTSET_OK ? status : cs_rope_check(rope, err);
 }

@@ -9,7 +9,7 @@
 typedef struct cs_info {
     cs_piece declared; /* its ValueInfoProto, or empty */
     cs_span name;
-    cs_type type;      /* 0: the declared bytes as they are; else a type is generated from this, and
+    cs_type type; /* 0: the declared bytes as they are; else a type is generated from this, and
                           of the declaration all but its type is kept */
 } cs_info;
 

@@ -88,8 +88,8 @@ static cutset_status check_value(const cs_parter *pt, uint32_t part, uint32_t va
     const bool tensor = type->kind == CS_TENSOR || type->kind == CS_UNKNOWN;
     const char *what = has_elem || !tensor ? "rank" : "type";
     const cs_span name = cs_name(pool, v->name);
-    const cs_span op = v->origin == CS_ORIGIN_NODE
-                           ? cs_name(pool, pt->graph->nodes.at[v->from].op) : CS_SPAN("graph input");
+    const cs_span op = v->origin == CS_ORIGIN_NODE ? cs_name(pool, pt->graph->nodes.at[v->from].op)
+                                                   : CS_SPAN("graph input");
     return cs_fail(err, CUTSET_BAD,
                    "the %s of %.*s (%.*s), which crosses part %u, is not known: add --type "
                    "'%.*s=%s%s[?,?]%s'",

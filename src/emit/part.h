@@ -12,12 +12,12 @@ typedef struct cs_parter {
     const cs_graph *graph;
     const cutset_plan *plan;
     cs_carriers carriers;
-    uint32_t round;     /* collections so far; a part may be collected more than once */
-    uint32_t *seen;     /* by value id: the last round in which it was in the part */
-    uint32_t *output;   /* by value id: the last round in which it was an output */
-    cs_map by_name;     /* name -> value id; only where there are annotations */
+    uint32_t round;   /* collections so far; a part may be collected more than once */
+    uint32_t *seen;   /* by value id: the last round in which it was in the part */
+    uint32_t *output; /* by value id: the last round in which it was an output */
+    cs_map by_name;   /* name -> value id; only where there are annotations */
     cs_reach reach;
-    cs_recipe recipe;   /* of the part collected last */
+    cs_recipe recipe; /* of the part collected last */
     char name[32];
 } cs_parter;
 

@@ -8,18 +8,18 @@
 
 typedef struct cs_reach {
     const cs_onnx *onnx;
-    cs_strtab keys;             /* domains; function keys */
-    CS_VEC(cs_span) imports;    /* OperatorSetIdProto, one a domain: the highest version */
-    CS_VEC(cs_span) domains;    /* of `imports`, as written */
+    cs_strtab keys;          /* domains; function keys */
+    CS_VEC(cs_span) imports; /* OperatorSetIdProto, one a domain: the highest version */
+    CS_VEC(cs_span) domains; /* of `imports`, as written */
     CS_VEC(int64_t) versions;
     cs_map import_of, function_of; /* key -> index */
     bool *import_used, *function_used;
-    CS_VEC(uint32_t) todo;      /* functions found, bodies not walked yet */
-    CS_VEC(char) key;           /* scratch */
+    CS_VEC(uint32_t) todo; /* functions found, bodies not walked yet */
+    CS_VEC(char) key;      /* scratch */
 } cs_reach;
 
 cutset_status cs_reach_init(cs_reach *reach, const cs_onnx *onnx, cutset_error *err);
-void cs_reach_fini(cs_reach *reach); /* zeroed: nothing to do */
+void cs_reach_fini(cs_reach *reach);  /* zeroed: nothing to do */
 void cs_reach_clear(cs_reach *reach); /* nothing is used */
 /* Marks what a NodeProto uses, bodies included. */
 cutset_status cs_reach_node(cs_reach *reach, cs_span node, cutset_error *err);

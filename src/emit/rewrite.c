@@ -12,12 +12,12 @@
 #include <string.h>
 
 enum { /* field numbers, onnx.proto */
-    TENSOR_DIMS = 1,
-    TENSOR_TYPE = 2,
-    TENSOR_NAME = 8,
-    TENSOR_RAW = 9,
-    TENSOR_EXTERNAL = 13,
-    TENSOR_LOCATION = 14
+       TENSOR_DIMS = 1,
+       TENSOR_TYPE = 2,
+       TENSOR_NAME = 8,
+       TENSOR_RAW = 9,
+       TENSOR_EXTERNAL = 13,
+       TENSOR_LOCATION = 14
 };
 
 typedef struct found { /* a TensorProto, as far as its data goes */
@@ -230,6 +230,17 @@ static void put_data(cs_rewriter *rw, const found *f, const cs_place *place)
     }
 }
 
+/* The other fields with numbers from `from` to below `to`. Where the source stands in the order of
+ * field numbers, as protobuf writes, so does ours: data that comes back gives the same bytes. */
+static void put_fields(cs_rewriter *rw, cs_span bytes, uint32_t from, uint32_t to)
+{
+    cs_wire w = cs_wire_of(bytes, 0);
+    while (cs_wire_next(&w))
+        if (w.field >= from && w.field < to && w.field != TENSOR_RAW &&
+            w.field != TENSOR_EXTERNAL && w.field != TENSOR_LOCATION)
+            cs_rope_slice(rw->rope, &rw->from->file, w.raw);
+}
+
 static cutset_status rewrite_tensor(cs_rewriter *rw, cs_span bytes, bool sparse, bool *changed)
 {
     found f = {.elements = 1, .tensor.sparse = sparse};
@@ -240,11 +251,10 @@ static cutset_status rewrite_tensor(cs_rewriter *rw, cs_span bytes, bool sparse,
     if (status != CUTSET_OK || place.kind == CS_PLACE_KEEP) return status;
     if (place.kind == CS_PLACE_INLINE && !f.external) return CUTSET_OK;
     *changed = true;
-    cs_wire w = cs_wire_of(bytes, 0);
-    while (cs_wire_next(&w))
-        if (w.field != TENSOR_RAW && w.field != TENSOR_EXTERNAL && w.field != TENSOR_LOCATION)
-            cs_rope_slice(rw->rope, &rw->from->file, w.raw);
+    const uint32_t at = place.kind == CS_PLACE_EXTERNAL ? TENSOR_EXTERNAL : TENSOR_RAW;
+    put_fields(rw, bytes, 0, at);
     put_data(rw, &f, &place);
+    put_fields(rw, bytes, at, UINT32_MAX);
     return CUTSET_OK;
 }
 
@@ -288,9 +298,8 @@ static cutset_status rewrite(cs_rewriter *rw, cs_message kind, cs_span bytes, bo
         bool moved = false;
         if (child >= 0) {
             const cs_rope_mark mark = cs_rope_open(rw->rope, w.field);
-            const cutset_status status =
-                rewrite(rw, (cs_message)child, w.bytes, kind == CS_MESSAGE_SPARSE, depth + 1,
-                        &moved);
+            const cutset_status status = rewrite(rw, (cs_message)child, w.bytes,
+                                                 kind == CS_MESSAGE_SPARSE, depth + 1, &moved);
             if (status != CUTSET_OK) return status;
             if (moved)
                 cs_rope_close(rw->rope, mark);

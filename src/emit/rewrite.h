@@ -23,7 +23,7 @@ typedef struct cs_blob {
     cs_span name, location; /* location: as written, external only */
     uint32_t file;          /* CS_ONNX_INLINE, or index into from->files */
     uint64_t offset, length;
-    bool sparse;            /* values or indices of a sparse tensor */
+    bool sparse; /* values or indices of a sparse tensor */
 } cs_blob;
 
 typedef enum cs_place_kind { CS_PLACE_KEEP, CS_PLACE_EXTERNAL, CS_PLACE_INLINE } cs_place_kind;
@@ -31,7 +31,7 @@ typedef struct cs_place { /* where the data shall be */
     cs_place_kind kind;
     cs_span location; /* EXTERNAL; lives until the rope is written */
     uint64_t offset;
-    bool same_file;   /* EXTERNAL: the same file as before, so a checksum of it stays right */
+    bool same_file; /* EXTERNAL: the same file as before, so a checksum of it stays right */
 } cs_place;
 
 typedef cutset_status (*cs_place_fn)(void *payload, const cs_blob *tensor, cs_place *place,
@@ -41,7 +41,7 @@ typedef struct cs_rewriter {
     cs_place_fn place;
     void *payload;
     cs_rope *rope;
-    const cs_onnx *from; /* of the piece at hand */
+    const cs_onnx *from;    /* of the piece at hand */
     const cs_onnx *located; /* whose files `locations` has */
     cs_strtab paths;        /* locations, normalised */
     cs_map locations;       /* path -> index into files */

@@ -34,10 +34,11 @@ static cutset_status check_files(const cutset_plan *plan, cutset_error *err)
         const cs_str file = plan->parts.at[i].file;
         const cs_span name = cs_strtab_get(&plan->names, file);
         if (!cs_folder_may_be_part(name) || cs_map_get(&names, file) != CS_NONE)
-            status = cs_fail(err, CUTSET_BAD,
-                             "the plan names the file of part %zu '%.*s', which cannot be: make the "
-                             "plan again",
-                             i, CS_FMT(name));
+            status =
+                cs_fail(err, CUTSET_BAD,
+                        "the plan names the file of part %zu '%.*s', which cannot be: make the "
+                        "plan again",
+                        i, CS_FMT(name));
         else if (!cs_map_put(&names, file, (uint32_t)i))
             status = cs_fail_memory(err);
     }

@@ -29,8 +29,7 @@ cutset_status cs_weights_init(cs_weights *w, const cs_onnx *onnx, cutset_weights
     w->mode = cs_zalloc((size_t)n_parts + 1, sizeof *w->mode);
     w->first_use = cs_zalloc((size_t)n_parts + 1, sizeof *w->first_use);
     w->location = cs_zalloc(onnx->files.len + 1, sizeof *w->location);
-    if (w->file_used && w->inline_size && w->mode && w->first_use && w->location)
-        return CUTSET_OK;
+    if (w->file_used && w->inline_size && w->mode && w->first_use && w->location) return CUTSET_OK;
     cs_weights_fini(w);
     return cs_fail_memory(err);
 }
@@ -101,7 +100,8 @@ cutset_status cs_weights_survey(void *weights, const cs_blob *blob, cs_place *pl
 
 static bool goes_up(const char *path)
 {
-    return path[0] == '/' || (path[0] == '.' && path[1] == '.' && (path[2] == '/' || path[2] == '\0'));
+    return path[0] == '/' ||
+           (path[0] == '.' && path[1] == '.' && (path[2] == '/' || path[2] == '\0'));
 }
 
 /* One file that parts would name. *why: NULL, or what forbids it. */
@@ -256,7 +256,8 @@ cutset_status cs_weights_place(void *weights, const cs_blob *blob, cs_place *pla
     uint64_t key;
     const uint32_t i = find_data(w, blob, &key);
     if (i == CS_NONE)
-        return cs_fail(err, CUTSET_BAD, "tensor %.*s changed while it was read", CS_FMT(blob->name));
+        return cs_fail(err, CUTSET_BAD, "tensor %.*s changed while it was read",
+                       CS_FMT(blob->name));
     const cs_data *d = &w->data.at[i];
     snprintf(w->own_file, sizeof w->own_file, "weights/part-%03u.bin", w->part);
     *place = (cs_place){CS_PLACE_EXTERNAL,

@@ -13,10 +13,10 @@
 
 typedef struct cs_data { /* bytes that copied parts hold in weights/ */
     uint64_t offset, length;
-    uint64_t at;      /* offset in the weight file */
-    uint32_t file;    /* CS_ONNX_INLINE, or index into onnx->files */
-    uint32_t part;    /* the first that uses it; CS_NONE: no copied part yet */
-    bool shared;      /* more than one does: weights/shared.bin */
+    uint64_t at;   /* offset in the weight file */
+    uint32_t file; /* CS_ONNX_INLINE, or index into onnx->files */
+    uint32_t part; /* the first that uses it; CS_NONE: no copied part yet */
+    bool shared;   /* more than one does: weights/shared.bin */
 } cs_data;
 
 typedef struct cs_use { /* a part uses data */
@@ -26,18 +26,18 @@ typedef struct cs_use { /* a part uses data */
 typedef struct cs_weights {
     const cs_onnx *onnx;
     cutset_weights wanted;
-    uint32_t n_parts, part;     /* part: the one at hand */
+    uint32_t n_parts, part; /* part: the one at hand */
     CS_VEC(cs_data) data;
-    cs_map data_of;             /* hash of (file, offset, length) -> data, open addressing by +1 */
-    CS_VEC(cs_use) uses;        /* ascending by part */
-    size_t *first_use;          /* by part, n_parts + 1: index into uses; once laid out */
-    bool *file_used;            /* by data file */
-    bool model_used;            /* inline data over CS_CONST_MAX */
-    uint64_t *inline_size;      /* by part: bytes with all weights inside */
-    cutset_weights *mode;       /* by part, once settled: REFER, COPY or INLINE */
-    char **location;            /* by data file: as seen from the folder; NULL: not there */
+    cs_map data_of;        /* hash of (file, offset, length) -> data, open addressing by +1 */
+    CS_VEC(cs_use) uses;   /* ascending by part */
+    size_t *first_use;     /* by part, n_parts + 1: index into uses; once laid out */
+    bool *file_used;       /* by data file */
+    bool model_used;       /* inline data over CS_CONST_MAX */
+    uint64_t *inline_size; /* by part: bytes with all weights inside */
+    cutset_weights *mode;  /* by part, once settled: REFER, COPY or INLINE */
+    char **location;       /* by data file: as seen from the folder; NULL: not there */
     char *model_location;
-    char own_file[32];          /* weights/part-NNN.bin of the part at hand */
+    char own_file[32]; /* weights/part-NNN.bin of the part at hand */
 } cs_weights;
 
 cutset_status cs_weights_init(cs_weights *w, const cs_onnx *onnx, cutset_weights wanted,
@@ -48,8 +48,8 @@ cutset_status cs_weights_survey(void *weights, const cs_blob *blob, cs_place *pl
                                 cutset_error *err);
 cutset_status cs_weights_place(void *weights, const cs_blob *blob, cs_place *place,
                                cutset_error *err);
-/* Chooses the modes; `dir` is the final folder (it need not exist). CUTSET_USAGE: `refer` cannot be,
- * CUTSET_NO: an inline part of 2 GiB or more. */
+/* Chooses the modes; `dir` is the final folder (it need not exist). CUTSET_USAGE: `refer` cannot
+ * be; CUTSET_NO: an inline part of 2 GiB or more. */
 cutset_status cs_weights_settle(cs_weights *w, const char *dir, cutset_error *err);
 /* Does any part name the source's data in place? Only after settling. */
 bool cs_weights_refers(const cs_weights *w);

@@ -57,7 +57,7 @@ typedef enum cs_ort_kind {
 const char *cs_ort_kind_name(cs_ort_kind kind);
 
 typedef struct cs_ort_tensor {
-    int elem; /* a cs_elem, unless the runtime knows more types than we do */
+    cs_elem elem;
     size_t rank;
     int64_t *dims; /* heap */
     size_t count;  /* elements */

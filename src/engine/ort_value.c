@@ -1,7 +1,8 @@
 /* ONNX Runtime's values: making them from our bytes, reading what they hold.
  *
  * Tensors are made in the runtime's own memory, so that a value that a session passes through stays
- * valid whoever frees what first. The element types' numbers are ONNX's on both sides.
+ * valid whoever frees what first. The runtime numbers element types as ONNX does up to f4e2m1; the
+ * next three stand in another order, and f6 types it does not have.
  */
 #include <string.h>
 
@@ -12,6 +13,31 @@ const char *cs_ort_kind_name(cs_ort_kind kind)
     static const char *const names[] = {"absent", "tensor", "sequence", "map",
                                         "value of another kind"};
     return names[kind];
+}
+
+/* ---- element types ---- */
+
+enum { ORT_UINT2 = 24, ORT_INT2 = 25, ORT_FLOAT8E8M0 = 26 };
+
+static cs_elem elem_of(int type)
+{
+    switch (type) {
+    case ORT_UINT2: return CS_U2;
+    case ORT_INT2: return CS_I2;
+    case ORT_FLOAT8E8M0: return CS_F8E8M0;
+    default: return type > 0 && type <= CS_F4E2M1 ? (cs_elem)type : CS_ELEM_NONE;
+    }
+}
+
+/* 0, which the runtime refuses: it has no such type. */
+static int type_of(cs_elem elem)
+{
+    switch (elem) {
+    case CS_U2: return ORT_UINT2;
+    case CS_I2: return ORT_INT2;
+    case CS_F8E8M0: return ORT_FLOAT8E8M0;
+    default: return elem <= CS_F4E2M1 ? (int)elem : 0;
+    }
 }
 
 /* ---- reading ---- */
@@ -37,7 +63,12 @@ static cutset_status read_shape(const cs_ort *ort, const OrtTensorTypeAndShapeIn
                                 cs_ort_tensor *t, cutset_error *err)
 {
     const cs_ort_api *api = &ort->api;
-    cutset_status status = cs_ort_check(ort, api->GetTensorElementType(info, &t->elem), err);
+    int type = 0;
+    cutset_status status = cs_ort_check(ort, api->GetTensorElementType(info, &type), err);
+    t->elem = elem_of(type);
+    if (!status && t->elem == CS_ELEM_NONE)
+        return cs_fail(err, CUTSET_BAD, "a tensor of element type %d, which cutset does not know",
+                       type);
     if (!status) status = cs_ort_check(ort, api->GetDimensionsCount(info, &t->rank), err);
     if (status) return status;
     t->dims = cs_zalloc(t->rank + 1, sizeof *t->dims);
@@ -76,13 +107,8 @@ static cutset_status read_strings(const cs_ort *ort, const OrtValue *value, cs_o
 static cutset_status read_data(const cs_ort *ort, const OrtValue *value, cs_ort_tensor *t,
                                cutset_error *err)
 {
-    const unsigned bits =
-        t->elem > 0 && t->elem < CS_ELEM_COUNT ? cs_elem_bits((cs_elem)t->elem) : 0;
-    if (bits == 0)
-        return cs_fail(err, CUTSET_BAD, "a tensor of element type %d, which cutset does not know",
-                       t->elem);
     size_t all;
-    if (__builtin_mul_overflow(t->count, (size_t)bits, &all)) return cs_fail_memory(err);
+    if (__builtin_mul_overflow(t->count, (size_t)cs_elem_bits(t->elem), &all)) return cs_fail_memory(err);
     t->bytes = all / 8 + (all % 8 != 0);
     void *data = NULL;
     /* The call wants a value it may change; it is only read. */
@@ -141,7 +167,7 @@ cutset_status cs_ort_tensor_new(OrtValue **out, void **data, size_t *bytes, cons
             return cs_fail(err, CUTSET_BAD, "a tensor too large for this machine's memory");
     OrtValue *value = NULL;
     cutset_status status = cs_ort_check(
-        ort, ort->api.CreateTensorAsOrtValue(ort->allocator, dims, rank, (int)elem, &value), err);
+        ort, ort->api.CreateTensorAsOrtValue(ort->allocator, dims, rank, type_of(elem), &value), err);
     if (!status) status = cs_ort_check(ort, ort->api.GetTensorMutableData(value, data), err);
     if (status) {
         cs_ort_value_free(ort, value);

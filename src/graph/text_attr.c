@@ -211,6 +211,7 @@ static cutset_status read_value(cs_text_reader *r, cs_attr *a)
 
 cutset_status cs_text_attr_once(cs_text_reader *r, cs_str name, const char *at)
 {
+    if (name == 0) return cs_fault_at(&r->fault, at, "an empty name: give the attribute a name");
     while (r->attr_seen.len <= name)
         if (!cs_vec_push(&r->attr_seen, CS_NONE)) return CUTSET_SYSTEM;
     if (r->attr_seen.at[name] == r->attr_stamp)

@@ -38,7 +38,7 @@ static cutset_status read_op(cs_text_reader *r, cs_node *n)
         n->domain = cs_text_is_onnx(r, n->op) ? 0 : n->op;
         status = cs_text_name(r, "an operator after its domain", &n->op);
     }
-    if (cs_op_is_random(r->pool, n->domain, n->op)) n->flags |= CS_NODE_RANDOM;
+    if (!status && cs_op_is_random(r->pool, n->domain, n->op)) n->flags |= CS_NODE_RANDOM;
     return status;
 }
 

@@ -79,7 +79,10 @@ cutset_status cs_text_val(cs_text_reader *r, cs_str *out, size_t *at)
 {
     if (!cs_take(&r->c, '%')) return cs_fault_found(&r->fault, &r->c, "a value such as %x");
     *at = cs_text_here(r) - 1;
-    return cs_text_bare_or_string(r, "the name of a value after '%'", out);
+    cutset_status status = cs_text_bare_or_string(r, "the name of a value after '%'", out);
+    if (!status && *out == 0)
+        status = cs_fault_at(&r->fault, r->text + *at, "an empty name: give the value a name");
+    return status;
 }
 
 static cutset_status read_int(cs_text_reader *r, int64_t max, const char *wanted, int64_t *out)

@@ -3,18 +3,21 @@
  * Each check names the node (or value) and what was expected. Rows of uses are checked by counting
  * and membership; the order by positions: every edge goes forward, and of the nodes that came
  * between a node's last predecessor and itself none has a larger id, else it should have come
- * first (a stack of falling maxima answers that). Writes are checked by positions as well.
+ * first (a stack of falling maxima answers that). Effects and writes must have their order edges.
  * Cost: O((n + m) log n).
  */
 #include "graph/graph.h"
 
 #include <stdlib.h>
 
+#define WRITES 1000
+
 struct check {
     const cs_graph *g, *top;
     cutset_error *err;
     uint32_t *position; /* of each node in topo */
     uint32_t *count;    /* scratch, by value */
+    cs_map edges;       /* order edges */
 };
 
 #define FAIL(c, ...) cs_fail((c)->err, CUTSET_BAD, "graph verifier: " __VA_ARGS__)
@@ -202,34 +205,47 @@ static bool in_row(const cs_graph *g, uint32_t value, uint32_t node)
     return low < g->use[value + 1] && g->user[low] == node;
 }
 
-static cutset_status check_uses(const struct check *c)
+/* Reads, each value once a node. */
+static uint64_t count_reads(const struct check *c)
 {
     const cs_graph *g = c->g;
     uint64_t reads = 0;
-    if (g->use[0] != 0)
-        return FAIL(c, "expected the rows of uses to start at 0, not %u", g->use[0]);
-    for (uint32_t v = 0; v < g->values.len; v++) {
-        if (g->use[v] > g->use[v + 1])
-            return fail_value(c, v, "a row of uses that does not end before it starts");
-        for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
-            if (g->user[u] >= g->nodes.len || (u > g->use[v] && g->user[u] <= g->user[u - 1]))
-                return fail_value(c, v, "its readers to be nodes, ascending, each once");
+    for (uint32_t v = 0; v < g->values.len; v++)
         c->count[v] = CS_NONE;
-    }
     for (uint32_t i = 0; i < g->nodes.len; i++) {
         const cs_node *n = &g->nodes.at[i];
         for (uint32_t a = 0; a < cs_n_reads(n); a++) {
             uint32_t v = g->args.at[n->arg + a];
             if (v == CS_NONE) continue;
-            if (!in_row(g, v, i))
-                return fail_node(c, i, "to stand among the readers of its arg", v);
-            reads += c->count[v] != i; /* each value once a node */
+            reads += c->count[v] != i;
             c->count[v] = i;
         }
     }
-    if (reads != g->use[g->values.len])
-        return FAIL(c, "expected %llu uses, not %u", (unsigned long long)reads,
-                    g->use[g->values.len]);
+    return reads;
+}
+
+static cutset_status check_uses(const struct check *c)
+{
+    const cs_graph *g = c->g;
+    uint64_t reads = count_reads(c);
+    if (g->use[0] != 0 || g->use[g->values.len] != reads)
+        return FAIL(c, "expected %llu uses from 0 on, not from %u to %u", (unsigned long long)reads,
+                    g->use[0], g->use[g->values.len]);
+    for (uint32_t v = 0; v < g->values.len; v++)
+        if (g->use[v] > g->use[v + 1] || g->use[v + 1] > reads)
+            return fail_value(c, v, "a row of uses that ends after it starts");
+    for (uint32_t v = 0; v < g->values.len; v++)
+        for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
+            if (g->user[u] >= g->nodes.len || (u > g->use[v] && g->user[u] <= g->user[u - 1]))
+                return fail_value(c, v, "its readers to be nodes, ascending, each once");
+    for (uint32_t i = 0; i < g->nodes.len; i++) {
+        const cs_node *n = &g->nodes.at[i];
+        for (uint32_t a = 0; a < cs_n_reads(n); a++) {
+            uint32_t v = g->args.at[n->arg + a];
+            if (v != CS_NONE && !in_row(g, v, i))
+                return fail_node(c, i, "to stand among the readers of its arg", v);
+        }
+    }
     return CUTSET_OK;
 }
 
@@ -317,38 +333,70 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nodes that touch one written value, in node order: a write comes after all earlier ones, a read
- * after all earlier writes. Aliases are not looked through. */
+static bool writes_value(const cs_graph *g, const cs_node *n, uint32_t value)
+{
+    for (uint32_t w = 0; w < n->n_write; w++)
+        if (g->writes.at[n->write + w] == value) return true;
+    for (uint32_t b = 0; b < n->n_body; b++) {
+        const cs_graph *body = g->bodies.at[n->body + b].graph;
+        for (size_t m = 0; m < body->mutates.len; m++)
+            if (body->values.at[body->mutates.at[m]].from == value) return true;
+    }
+    return false;
+}
+
+/* Is there an order edge? Aliases give others than those that the value alone would; with them, only
+ * the order itself is looked at. */
+static bool is_ordered(const struct check *c, uint32_t from, uint32_t to)
+{
+    if (from == to) return true;
+    if (c->g->alias.len > 0) return c->position[from] < c->position[to];
+    return cs_map_get(&c->edges, (uint64_t)from << 32 | to) != CS_NONE;
+}
+
+/* All nodes that touch a value in node order, as 2 x node, + 1 for a read. */
+typedef CS_VEC(uint32_t) touches;
+
+static bool gather_touches(const cs_graph *g, uint32_t value, touches *out)
+{
+    for (uint32_t i = 0; i < g->nodes.len; i++)
+        if (writes_value(g, &g->nodes.at[i], value) && !cs_vec_push(out, 2 * i)) return false;
+    for (uint32_t u = g->use[value]; u < g->use[value + 1]; u++)
+        if (!cs_vec_push(out, 2 * g->user[u] + 1)) return false;
+    if (out->len > 0) qsort(out->at, out->len, sizeof *out->at, compare_ids);
+    return true;
+}
+
+/* Last write -> each later reader and writer; each reader since -> the next write; maker -> write. */
+static cutset_status check_touches(const struct check *c, uint32_t value, const touches *touch)
+{
+    static const char expected[] =
+        "an order edge to it from earlier nodes that touch a written value";
+    const cs_graph *g = c->g;
+    uint32_t last = CS_NONE;
+    size_t since = 0;
+    for (size_t t = 0; t < touch->len; t++) {
+        uint32_t node = touch->at[t] / 2;
+        if (last != CS_NONE && !is_ordered(c, last, node))
+            return fail_node(c, node, expected, value);
+        if (touch->at[t] & 1) continue;
+        for (size_t r = since; r < t; r++) /* the last writer may read as well */
+            if (touch->at[r] / 2 != last && !is_ordered(c, touch->at[r] / 2, node))
+                return fail_node(c, node, expected, value);
+        if (g->values.at[value].origin == CS_ORIGIN_NODE && !in_row(g, value, node) &&
+            !is_ordered(c, g->values.at[value].from, node))
+            return fail_node(c, node, expected, value);
+        last = node;
+        since = t + 1;
+    }
+    return CUTSET_OK;
+}
+
 static cutset_status check_write(const struct check *c, uint32_t value)
 {
-    const cs_graph *g = c->g;
-    CS_VEC(uint32_t) touch = {0}; /* 2 x node, + 1 for a read */
-    bool ok = true;
-    for (uint32_t i = 0; i < g->nodes.len && ok; i++) {
-        const cs_node *n = &g->nodes.at[i];
-        bool wrote = false;
-        for (uint32_t w = 0; w < n->n_write; w++)
-            wrote = wrote || g->writes.at[n->write + w] == value;
-        if (wrote) ok = cs_vec_push(&touch, 2 * i);
-    }
-    for (uint32_t u = g->use[value]; u < g->use[value + 1] && ok; u++)
-        ok = cs_vec_push(&touch, 2 * g->user[u] + 1);
-    cutset_status status = ok ? CUTSET_OK : cs_fail_memory(c->err);
-    if (touch.len > 0) qsort(touch.at, touch.len, sizeof *touch.at, compare_ids);
-    int64_t all = -1, writes = -1;
-    for (size_t t = 0; t < touch.len && !status; t++) {
-        uint32_t node = touch.at[t] / 2;
-        bool read = touch.at[t] & 1;
-        int64_t p = c->position[node];
-        if (read && t > 0 && touch.at[t - 1] == 2 * node) continue; /* it writes as well */
-        if (p <= (read ? writes : all))
-            status = fail_node(c, node,
-                               "to come after earlier nodes that write a value or read "
-                               "one that it writes",
-                               value);
-        all = p > all ? p : all;
-        writes = !read && p > writes ? p : writes;
-    }
+    touches touch = {0};
+    cutset_status status = gather_touches(c->g, value, &touch) ? CUTSET_OK : cs_fail_memory(c->err);
+    if (!status) status = check_touches(c, value, &touch);
     cs_vec_fini(&touch);
     return status;
 }
@@ -356,25 +404,47 @@ static cutset_status check_write(const struct check *c, uint32_t value)
 static cutset_status check_effects(const struct check *c)
 {
     const cs_graph *g = c->g;
-    int64_t last = -1;
-    bool effect = false;
+    uint32_t last = CS_NONE;
     for (uint32_t i = 0; i < g->nodes.len; i++) {
         const cs_node *n = &g->nodes.at[i];
         bool has = n->flags & CS_NODE_EFFECT;
         for (uint32_t b = 0; b < n->n_body; b++)
             has = has || g->bodies.at[n->body + b].graph->effect;
         if (!has) continue;
-        if ((int64_t)c->position[i] <= last)
-            return fail_node(c, i, "to come after the earlier nodes with effects", i);
-        last = c->position[i];
-        effect = true;
+        if (last != CS_NONE && cs_map_get(&c->edges, (uint64_t)last << 32 | i) == CS_NONE)
+            return fail_node(c, i, "an order edge to it from the last node with an effect", last);
+        last = i;
     }
-    if (effect != g->effect)
-        return FAIL(c, "expected the graph to know whether it holds an effect (%d)", effect);
-    /* Naive: the whole graph a written value. Large files have few of them or are not verified. */
+    if ((last != CS_NONE) != g->effect)
+        return FAIL(c, "expected the graph to know whether it holds an effect, not %d", g->effect);
+    return CUTSET_OK;
+}
+
+/* Naive, the whole graph a written value, so only the first WRITES of them. */
+static cutset_status check_writes(const struct check *c)
+{
+    const cs_graph *g = c->g;
     cutset_status status = CUTSET_OK;
-    for (size_t w = 0; w < g->writes.len && w < 1000 && !status; w++)
+    for (size_t w = 0; w < g->writes.len && w < WRITES && !status; w++)
         status = check_write(c, g->writes.at[w]);
+    for (size_t b = 0; b < g->bodies.len && b < WRITES && !status; b++) {
+        const cs_graph *body = g->bodies.at[b].graph;
+        for (size_t m = 0; m < body->mutates.len && m < WRITES && !status; m++)
+            status = check_write(c, body->values.at[body->mutates.at[m]].from);
+    }
+    return status;
+}
+
+static cutset_status check_implied(struct check *c)
+{
+    bool ok = true;
+    for (size_t e = 0; e < c->g->order.len && ok; e++) {
+        cs_edge edge = c->g->order.at[e];
+        ok = cs_map_put(&c->edges, (uint64_t)edge.from << 32 | edge.to, 0);
+    }
+    cutset_status status = ok ? check_effects(c) : cs_fail_memory(c->err);
+    if (!status) status = check_writes(c);
+    cs_map_fini(&c->edges);
     return status;
 }
 
@@ -400,7 +470,7 @@ cutset_status cs_graph_verify(const cs_graph *g, cutset_error *err)
         status = check_captures(&c, i);
     if (!status) status = check_uses(&c);
     if (!status) status = check_order(&c);
-    if (!status) status = check_effects(&c);
+    if (!status) status = check_implied(&c);
     cs_free(c.position);
     cs_free(c.count);
     return status;

@@ -210,13 +210,24 @@ static cs_item divide(cs_item a, cs_item b, bool remainder)
     return b.x == 1 && !remainder ? a : unknown;
 }
 
+/* a < b, or a <= b; a dim is never negative. */
+static cs_item less(cs_item a, cs_item b, bool or_equal)
+{
+    if (a.kind == CS_ITEM_NUMBER && b.kind == CS_ITEM_NUMBER)
+        return number(or_equal ? a.x <= b.x : a.x < b.x);
+    if (a.kind == CS_ITEM_DIM && b.kind == CS_ITEM_NUMBER && (or_equal ? b.x < 0 : b.x <= 0))
+        return number(0);
+    if (a.kind == CS_ITEM_NUMBER && b.kind == CS_ITEM_DIM && (or_equal ? a.x <= 0 : a.x < 0))
+        return number(1);
+    return unknown;
+}
+
 static cs_item equal(cs_item a, cs_item b)
 {
     if (a.kind == CS_ITEM_UNKNOWN || b.kind == CS_ITEM_UNKNOWN)
         return unknown;
     if (a.kind == b.kind && (a.kind == CS_ITEM_NUMBER || a.x == b.x))
         return number(a.x == b.x);
-    /* A dim is never negative. */
     cs_item n = a.kind == CS_ITEM_NUMBER ? a : b;
     return n.kind == CS_ITEM_NUMBER && n.x < 0 ? number(0) : unknown;
 }
@@ -231,6 +242,16 @@ static cs_item extreme(cs_item a, cs_item b, bool greatest)
     return a.kind == CS_ITEM_DIM && b.kind == CS_ITEM_DIM && a.x == b.x ? a : unknown;
 }
 
+static cs_item logic(cs_item a, cs_item b, bool both)
+{
+    bool known_a = a.kind == CS_ITEM_NUMBER, known_b = b.kind == CS_ITEM_NUMBER;
+    if (known_a && known_b)
+        return number(both ? a.x && b.x : a.x || b.x);
+    if ((known_a && !a.x == both) || (known_b && !b.x == both)) /* one decides */
+        return number(!both);
+    return unknown;
+}
+
 static cs_item arith(char what, cs_item a, cs_item b)
 {
     switch (what) {
@@ -242,13 +263,40 @@ static cs_item arith(char what, cs_item a, cs_item b)
     case '/':
     case '%':
         return divide(a, b, what == '%');
+    case 'm':
+    case 'M':
+        return extreme(a, b, what == 'M');
     case '=':
         return equal(a, b);
     case '<':
+    case 'L':
+        return less(a, b, what == 'L');
     case '>':
-        return extreme(a, b, what == '>');
+    case 'G':
+        return less(b, a, what == 'G');
+    case '&':
+    case '|':
+        return logic(a, b, what == '&');
     }
     return unknown;
+}
+
+void cs_data_unary(cs_op *op)
+{
+    cs_list list;
+    char what = *op->entry->rule;
+    if (!take(op, 0, &list))
+        return;
+    for (int i = 0; i < list.len; i++) {
+        cs_item *x = &list.at[i];
+        if (x->kind != CS_ITEM_NUMBER || x->x == INT64_MIN)
+            *x = unknown;
+        else if (what == '!')
+            x->x = !x->x;
+        else if (what == 'n' || x->x < 0) /* Neg, Abs */
+            x->x = -x->x;
+    }
+    put(op, 0, &list);
 }
 
 /* The item at i of a list that is broadcast. */

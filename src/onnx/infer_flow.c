@@ -1,14 +1,26 @@
 /* Operators that own graphs: If, Loop, Scan, SequenceMap, calls of model-local functions.
  *
- * If joins its branches. Loop and Scan start with the types of the initial values; what the body
- * returns for them is joined in until nothing changes (at most PASSES times, then only the element
- * type is kept). A body that was inferred RUNS_MAX times, because it stands in other loops, starts
- * with the element types at once: passes stay linear in the nesting depth.
+ * If joins its branches; where the condition is known, one counts. Loop and Scan start with the
+ * types of the initial values; what the body returns for them is joined in until nothing changes (at
+ * most PASSES times, then only the element type is kept). A body that was inferred RUNS_MAX times,
+ * because it stands in other loops, starts with the element types at once: the number of passes is
+ * linear in the nesting depth.
  */
 #include "onnx/infer_ops.h"
 
 #define PASSES 3
 #define RUNS_MAX 16
+
+/* The node's outputs are those of body b: types and elements. */
+static void put_results(cs_op *op, uint32_t b)
+{
+    cs_list list;
+    for (uint32_t i = 0; i < op->node->n_out && !cs_op_failed(op); i++) {
+        cs_op_put_type(op, i, cs_op_body_out(op, b, i));
+        cs_op_body_list(op, b, i, &list);
+        cs_op_put_list(op, i, &list);
+    }
+}
 
 /* ---- If ---- */
 
@@ -21,6 +33,13 @@ static void infer_if(cs_op *op)
         cs_op_body(op, other, NULL, 0, false);
     if (then == CS_NONE || other == CS_NONE)
         return;
+    int64_t taken;
+    cs_list condition;
+    cs_op_list(op, 0, &condition);
+    if (cs_list_number(&condition, &taken)) {
+        put_results(op, taken ? then : other);
+        return;
+    }
     for (uint32_t i = 0; i < op->node->n_out; i++)
         cs_op_put_type(op, i, cs_type_join(op->pool, cs_op_body_out(op, then, i),
                                            cs_op_body_out(op, other, i)));
@@ -238,7 +257,6 @@ static void infer_map(cs_op *op)
 
 void cs_infer_call(cs_op *op)
 {
-    cs_list list;
     uint32_t b = cs_op_find_body(op, NULL);
     cs_type *in = b == CS_NONE ? NULL : cs_op_room(op, op->node->n_arg);
     if (!in)
@@ -246,11 +264,7 @@ void cs_infer_call(cs_op *op)
     for (uint32_t i = 0; i < op->node->n_arg; i++)
         in[i] = cs_op_type(op, i);
     cs_op_body(op, b, in, op->node->n_arg, true);
-    for (uint32_t i = 0; i < op->node->n_out && !cs_op_failed(op); i++) {
-        cs_op_put_type(op, i, cs_op_body_out(op, b, i));
-        cs_op_body_list(op, b, i, &list);
-        cs_op_put_list(op, i, &list);
-    }
+    put_results(op, b);
 }
 
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}

@@ -85,17 +85,21 @@ static void infer_unique(cs_op *op)
 static void infer_one_hot(cs_op *op)
 {
     int64_t axis;
+    double number;
     cs_list depth;
     cs_shape at, out;
     cs_op_shape(op, 0, &at);
     cs_op_list(op, 1, &depth);
+    cs_dim d = CS_DIM_UNKNOWN;
+    if (depth.state == CS_LIST_KNOWN && depth.len == 1)
+        d = cs_item_dim(depth.at[0]);
+    else if (cs_op_scalar(op, 1, &number) && number >= 0 && number <= 0x1p53)
+        d = (cs_dim)number;
     bool told = cs_op_int(op, "axis", -1, &axis);
     cs_shape_rank(&out, at.rank < 0 ? -1 : (int64_t)at.rank + 1);
     int k = told ? cs_axis(axis, out.rank) : -1;
     for (int i = 0, from = 0; k >= 0 && i < out.rank; i++)
-        out.dim[i] = i != k ? at.dim[from++]
-                     : depth.state == CS_LIST_KNOWN && depth.len == 1 ? cs_item_dim(depth.at[0])
-                                                                      : CS_DIM_UNKNOWN;
+        out.dim[i] = i == k ? d : at.dim[from++];
     cs_op_put(op, 0, cs_op_elem(op, 2), &out);
 }
 
@@ -147,7 +151,7 @@ static void infer_arg(cs_op *op)
         flags[at] = true;
         reduce_dims(&s, flags, keep);
     } else {
-        cs_shape_rank(&s, told_keep && s.rank > 0 ? s.rank - !keep : -1);
+        cs_shape_rank(&s, !told && told_keep && s.rank > 0 ? s.rank - !keep : -1);
     }
     cs_op_put(op, 0, CS_I64, &s);
 }
@@ -223,7 +227,7 @@ static const cs_entry table[] = {
     REDUCE("ReduceL1", 18, NULL, NULL), REDUCE("ReduceL2", 18, NULL, NULL),
     REDUCE("ReduceLogSum", 18, NULL, NULL), REDUCE("ReduceLogSumExp", 18, NULL, NULL),
     REDUCE("ReduceMean", 18, NULL, NULL), REDUCE("ReduceSumSquare", 18, NULL, NULL),
-    REDUCE("ReduceMax", 18, ">", cs_data_reduce), REDUCE("ReduceMin", 18, "<", cs_data_reduce),
+    REDUCE("ReduceMax", 18, "M", cs_data_reduce), REDUCE("ReduceMin", 18, "m", cs_data_reduce),
     REDUCE("ReduceProd", 18, "*", cs_data_reduce), REDUCE("ReduceSum", 13, "+", cs_data_reduce),
 
     {CS_DOMAIN_MS, "GatherND", cs_infer_gather_nd, 0, NULL, NULL},

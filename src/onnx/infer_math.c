@@ -4,7 +4,6 @@
  * another element type. Before opset 7 binary operators broadcast the second input to the first.
  */
 #include <math.h>
-#include <string.h>
 
 #include "onnx/infer_ops.h"
 
@@ -196,36 +195,12 @@ static void infer_constant_of_shape(cs_op *op)
     cs_op_put(op, 0, e, &s);
 }
 
-/* Scalars of float and double constants, and of small integers known by any way. */
-static bool scalar(const cs_op *op, uint32_t arg, double *out)
-{
-    cs_list list;
-    int64_t x;
-    const cs_storage *s = cs_op_const(op, arg, CS_F32);
-    if (s && s->bytes == 4) {
-        float f;
-        memcpy(&f, s->data, sizeof f);
-        *out = f;
-        return isfinite(f);
-    }
-    s = cs_op_const(op, arg, CS_F64);
-    if (s && s->bytes == 8) {
-        memcpy(out, s->data, sizeof *out);
-        return isfinite(*out);
-    }
-    cs_op_list(op, arg, &list);
-    if (!cs_list_number(&list, &x) || x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53))
-        return false;
-    *out = (double)x;
-    return true;
-}
-
 static cs_dim range_length(const cs_op *op)
 {
     double start, limit, delta = 1;
-    if (!scalar(op, 0, &start) || !scalar(op, 1, &limit))
+    if (!cs_op_scalar(op, 0, &start) || !cs_op_scalar(op, 1, &limit))
         return CS_DIM_UNKNOWN;
-    if (cs_op_has(op, 2) && !scalar(op, 2, &delta))
+    if (cs_op_has(op, 2) && !cs_op_scalar(op, 2, &delta))
         return CS_DIM_UNKNOWN;
     double n = ceil((limit - start) / delta);
     if (delta == 0 || !(n <= 0x1p53))
@@ -249,15 +224,18 @@ void cs_infer_range(cs_op *op)
 #define WIDE(name, elem) {CS_DOMAIN_ONNX, name, cs_infer_broadcast, elem, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
 static const cs_entry table[] = {
-    SAME("Abs"), SAME("Acos"), SAME("Acosh"), SAME("Asin"), SAME("Asinh"), SAME("Atan"),
+    SAME("Acos"), SAME("Acosh"), SAME("Asin"), SAME("Asinh"), SAME("Atan"),
     SAME("Atanh"), SAME("BitwiseNot"), SAME("Ceil"), SAME("Celu"), SAME("Clip"), SAME("Cos"),
     SAME("Cosh"), SAME("CumProd"), SAME("CumSum"), SAME("Elu"), SAME("Erf"), SAME("Exp"),
     SAME("Floor"), SAME("Gelu"), SAME("HardSigmoid"), SAME("HardSwish"), SAME("Hardmax"),
-    SAME("LeakyRelu"), SAME("Log"), SAME("LogSoftmax"), SAME("Mish"), SAME("Neg"), SAME("Not"),
+    SAME("LeakyRelu"), SAME("Log"), SAME("LogSoftmax"), SAME("Mish"), 
     SAME("PRelu"), SAME("Reciprocal"), SAME("Relu"), SAME("Round"), SAME("Selu"), SAME("Shrink"),
     SAME("Sigmoid"), SAME("Sign"), SAME("Sin"), SAME("Sinh"), SAME("Softmax"), SAME("Softplus"),
     SAME("Softsign"), SAME("Sqrt"), SAME("SwiGLU"), SAME("Swish"), SAME("Tan"), SAME("Tanh"),
     SAME("ThresholdedRelu"), SAME("Trilu"), SAME("ReverseSequence"),
+    {CS_DOMAIN_ONNX, "Abs", cs_infer_same, 0, "a", cs_data_unary},
+    {CS_DOMAIN_ONNX, "Neg", cs_infer_same, 0, "n", cs_data_unary},
+    {CS_DOMAIN_ONNX, "Not", cs_infer_same, 0, "!", cs_data_unary},
     {CS_DOMAIN_ONNX, "Identity", cs_infer_same, 0, NULL, cs_data_same},
     /* gone from the standard, still in old files */
     SAME("Affine"), SAME("ImageScaler"), SAME("ParametricSoftplus"), SAME("Scale"),
@@ -268,13 +246,17 @@ static const cs_entry table[] = {
     {CS_DOMAIN_ONNX, "Mul", cs_infer_broadcast, 0, "*", cs_data_arith},
     {CS_DOMAIN_ONNX, "Div", cs_infer_broadcast, 0, "/", cs_data_arith},
     {CS_DOMAIN_ONNX, "Mod", cs_infer_broadcast, 0, "%", cs_data_arith},
-    {CS_DOMAIN_ONNX, "Min", cs_infer_broadcast, 0, "<", cs_data_arith},
-    {CS_DOMAIN_ONNX, "Max", cs_infer_broadcast, 0, ">", cs_data_arith},
+    {CS_DOMAIN_ONNX, "Min", cs_infer_broadcast, 0, "m", cs_data_arith},
+    {CS_DOMAIN_ONNX, "Max", cs_infer_broadcast, 0, "M", cs_data_arith},
     {CS_DOMAIN_ONNX, "Equal", cs_infer_broadcast, CS_BOOL, "=", cs_data_arith},
     WIDE("Mean", 0), WIDE("Sum", 0), WIDE("BitShift", 0), WIDE("BitwiseAnd", 0),
-    WIDE("BitwiseOr", 0), WIDE("BitwiseXor", 0), WIDE("And", CS_BOOL), WIDE("Or", CS_BOOL),
-    WIDE("Xor", CS_BOOL), WIDE("Greater", CS_BOOL), WIDE("GreaterOrEqual", CS_BOOL),
-    WIDE("Less", CS_BOOL), WIDE("LessOrEqual", CS_BOOL),
+    WIDE("BitwiseOr", 0), WIDE("BitwiseXor", 0), WIDE("Xor", CS_BOOL),
+    {CS_DOMAIN_ONNX, "And", cs_infer_broadcast, CS_BOOL, "&", cs_data_arith},
+    {CS_DOMAIN_ONNX, "Or", cs_infer_broadcast, CS_BOOL, "|", cs_data_arith},
+    {CS_DOMAIN_ONNX, "Less", cs_infer_broadcast, CS_BOOL, "<", cs_data_arith},
+    {CS_DOMAIN_ONNX, "LessOrEqual", cs_infer_broadcast, CS_BOOL, "L", cs_data_arith},
+    {CS_DOMAIN_ONNX, "Greater", cs_infer_broadcast, CS_BOOL, ">", cs_data_arith},
+    {CS_DOMAIN_ONNX, "GreaterOrEqual", cs_infer_broadcast, CS_BOOL, "G", cs_data_arith},
     {CS_DOMAIN_ONNX, "Pow", infer_pow, 0, NULL, NULL},
     {CS_DOMAIN_ONNX, "Where", cs_infer_rule, 0, "1=0*1*2", cs_data_where},
     RULE("IsInf", "bool=0"), RULE("IsNaN", "bool=0"), RULE("CastLike", "1=0"),

@@ -31,23 +31,32 @@ void cs_infer_matmul(cs_op *op)
     cs_op_put(op, 0, elem_of(op), &out);
 }
 
+/* An operand of FusedMatMul: `batch` moves the first dim behind the other batch dims. */
+static void fused_operand(const cs_op *op, uint32_t arg, const char *trans, const char *batch,
+                          cs_shape *s)
+{
+    bool swap, move;
+    cs_op_shape(op, arg, s);
+    bool told = cs_op_flag(op, trans, false, &swap);
+    told = cs_op_flag(op, batch, false, &move) && told;
+    if (!told || (swap && move)) {
+        cs_shape_rank(s, s->rank);
+    } else if (move && s->rank > 2) {
+        cs_dim first = s->dim[0];
+        for (int i = 0; i < s->rank - 2; i++)
+            s->dim[i] = s->dim[i + 1];
+        s->dim[s->rank - 2] = first;
+    } else if (swap) {
+        swap_last(s);
+    }
+}
+
 static void infer_fused_matmul(cs_op *op)
 {
-    bool trans_a, trans_b, batch_a, batch_b;
     cs_shape a, b, out;
-    cs_op_shape(op, 0, &a);
-    cs_op_shape(op, 1, &b);
-    bool told = cs_op_flag(op, "transA", false, &trans_a);
-    told = cs_op_flag(op, "transB", false, &trans_b) && told;
-    told = cs_op_flag(op, "transBatchA", false, &batch_a) && told && !batch_a;
-    told = cs_op_flag(op, "transBatchB", false, &batch_b) && told && !batch_b;
-    if (trans_a)
-        swap_last(&a);
-    if (trans_b)
-        swap_last(&b);
+    fused_operand(op, 0, "transA", "transBatchA", &a);
+    fused_operand(op, 1, "transB", "transBatchB", &b);
     cs_shape_matmul(&a, &b, &out);
-    if (!told)
-        cs_shape_rank(&out, out.rank);
     cs_op_put(op, 0, elem_of(op), &out);
 }
 

@@ -4,6 +4,7 @@
  * give "unknown". A list is known wholly, in part, by its length alone, or not at all; that is what
  * decides ranks, since a shape's length is another value's rank.
  */
+#include <math.h>
 #include <string.h>
 
 #include "onnx/infer_ops.h"
@@ -58,6 +59,29 @@ const cs_storage *cs_op_const(const cs_op *op, uint32_t arg, cs_elem elem)
     uint32_t value = cs_node_arg(op->g, op->node, arg);
     const cs_storage *s = value == CS_NONE ? NULL : cs_value_const(op->g, value);
     return s && s->data && s->elem == elem ? s : NULL;
+}
+
+bool cs_op_scalar(const cs_op *op, uint32_t arg, double *out)
+{
+    cs_list list;
+    int64_t x;
+    const cs_storage *s = cs_op_const(op, arg, CS_F32);
+    if (s && s->bytes == 4) {
+        float f;
+        memcpy(&f, s->data, sizeof f);
+        *out = f;
+        return isfinite(f);
+    }
+    s = cs_op_const(op, arg, CS_F64);
+    if (s && s->bytes == 8) {
+        memcpy(out, s->data, sizeof *out);
+        return isfinite(*out);
+    }
+    cs_op_list(op, arg, &list);
+    if (!cs_list_number(&list, &x) || x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53))
+        return false;
+    *out = (double)x;
+    return true;
 }
 
 /* ---- attributes ---- */
@@ -155,6 +179,18 @@ void cs_op_list_attr(const cs_op *op, const char *name, cs_list *out)
         numbers(out, x, n);
 }
 
+static bool bools(const cs_op *op, uint32_t value, cs_list *out)
+{
+    const cs_storage *s = cs_value_const(op->g, value);
+    if (!s || !s->data || s->elem != CS_BOOL || s->bytes > CS_LIST_MAX)
+        return false;
+    out->state = CS_LIST_KNOWN;
+    out->len = (int)s->bytes;
+    for (int i = 0; i < out->len; i++)
+        out->at[i] = (cs_item){CS_ITEM_NUMBER, ((const unsigned char *)s->data)[i] != 0};
+    return true;
+}
+
 bool cs_op_value_list(const cs_op *op, uint32_t value, cs_list *out)
 {
     int64_t x[CS_LIST_MAX];
@@ -170,9 +206,9 @@ bool cs_op_value_list(const cs_op *op, uint32_t value, cs_list *out)
         out->scalar = info->rank == 0;
         return true;
     }
-    if (cs_op_found(op, value, out))
-        return true;
     out->scalar = info->rank == 0;
+    if (cs_op_found(op, value, out) || bools(op, value, out))
+        return true;
     cs_dim len = out->scalar         ? 1
                  : info->rank == 1 ? *cs_type_dims(op->pool, v->type)
                                    : CS_DIM_UNKNOWN;

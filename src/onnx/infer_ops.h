@@ -114,6 +114,7 @@ int cs_op_rank(const cs_op *op, uint32_t arg);
 int cs_op_shape(const cs_op *op, uint32_t arg, cs_shape *s); /* returns the rank too */
 cs_dim cs_op_dim(const cs_op *op, uint32_t arg, int axis);   /* unknown where there is none */
 const cs_storage *cs_op_const(const cs_op *op, uint32_t arg, cs_elem elem); /* NULL: none */
+bool cs_op_scalar(const cs_op *op, uint32_t arg, double *out); /* f32, f64 or integer; finite */
 
 /* ---- reading the node: attributes ---- */
 /* An attribute that is there but not of the kind asked for (a reference inside a function): false;
@@ -235,7 +236,8 @@ void cs_data_gather(cs_op *op);
 void cs_data_concat(cs_op *op);
 void cs_data_slice(cs_op *op);
 void cs_data_split(cs_op *op);
-void cs_data_arith(cs_op *op); /* the entry's rule: + - * / % = < > (Min, Max) */
+void cs_data_arith(cs_op *op); /* the entry's rule: + - * / % = < > & |, m Min, M Max, L <=, G >= */
+void cs_data_unary(cs_op *op); /* the entry's rule: ! not, n Neg, a Abs */
 void cs_data_where(cs_op *op);
 void cs_data_fill(cs_op *op);  /* ConstantOfShape */
 void cs_data_range(cs_op *op);

@@ -40,10 +40,21 @@ static void infer_empty(cs_op *op)
         put_sequence(op, 0, cs_type_tensor(op->pool, e, CS_RANK_UNKNOWN, NULL));
 }
 
+/* An empty sequence, made here: what is put in is all there is. */
+static bool is_empty(const cs_op *op, uint32_t arg)
+{
+    uint32_t value = cs_node_arg(op->g, op->node, arg);
+    const cs_value *v = value == CS_NONE ? NULL : &op->g->values.at[value];
+    return v && v->origin == CS_ORIGIN_NODE &&
+           cs_span_is(cs_name(op->pool, op->g->nodes.at[v->from].op), "SequenceEmpty");
+}
+
 static void infer_insert(cs_op *op)
 {
     cs_type old = element(op, 0), new = cs_op_type(op, 1);
-    if (old && new)
+    if (new && is_empty(op, 0))
+        put_sequence(op, 0, new);
+    else if (old && new)
         put_sequence(op, 0, cs_type_join(op->pool, old, new));
     else if (old) /* the elements have one element type */
         put_sequence(op, 0, cs_type_tensor(op->pool, cs_type_get(op->pool, old)->elem,

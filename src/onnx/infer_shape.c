@@ -91,9 +91,9 @@ static void infer_flatten(cs_op *op)
     cs_shape in, out = {.rank = 0};
     cs_op_shape(op, 0, &in);
     bool told = cs_op_int(op, "axis", 1, &axis);
-    if (axis < 0)
+    if (axis < 0 && in.rank >= 0)
         axis += in.rank;
-    told = told && in.rank >= 0 && axis >= 0 && axis <= in.rank;
+    told = told && axis >= 0 && axis <= in.rank;
     cs_shape_push(&out, told ? cs_dim_product(in.dim, (int)axis) : CS_DIM_UNKNOWN);
     cs_shape_push(&out, told ? cs_dim_product(in.dim + axis, in.rank - (int)axis) : CS_DIM_UNKNOWN);
     cs_op_put(op, 0, cs_op_elem(op, 0), &out);

@@ -173,6 +173,9 @@ static cutset_status read_model(cs_reader *r, fields *f)
     cs_wire w = cs_onnx_wire(r, (cs_span){(const char *)file->at, file->len});
     while (cs_wire_next(&w))
         CS_TRY(read_field(r, f, &w));
+    if (w.bad && !f->has_graph && !f->has_ir)
+        return cs_fail_at(r->err, CUTSET_BAD, 0,
+                          "this is not an ONNX model: neither protobuf nor a format known here");
     if (w.bad) return cs_wire_error(&w, "ModelProto", r->err);
     CS_TRY(check_versions(r, f));
     if (r->onnx->has_training &&

@@ -1,6 +1,6 @@
 /* From a decision to a plan: model facts, parts, boundaries, forecasts, hashes, reasons.
  *
- * Requires: a sealed graph with types; a decision whose part ids are an order of the quotient graph.
+ * Requires: a sealed graph with types; part ids that are an order of the quotient graph.
  * Cost: O(n + m), except sorting the operators of each part by count.
  */
 #include "plan/assemble.h"

@@ -185,7 +185,7 @@ static bool ascending(const uint32_t *x, uint32_t n)
     return true;
 }
 
-/* Do exactly the parts in b->to read it? `stamp`: by part, zero but for earlier marks below `mark`. */
+/* Do exactly the parts in b->to read it? `stamp` is by part, its marks so far are below `mark`. */
 static bool readers_fit(const binder *b, const cs_layout *l, const cs_boundary *boundary,
                         uint32_t *stamp, uint32_t mark)
 {

@@ -1,8 +1,8 @@
 /* plan.json back into a plan: strict, for the file may come from anywhere.
  *
  * Every key must be there and have its type, no other key may be; numbers are checked before they
- * size or index anything; a part's file must have the very name that cutset gives it, so no plan can
- * make a later step write or delete another file. What the file says twice must agree (counts,
+ * size or index anything; a part's file must have the very name that cutset gives it, so no plan
+ * can make a later step write or delete another file. What the file says twice must agree (counts,
  * targets, types). Whether the parts fit the model is for cs_plan_bind to find out.
  *
  * Parts and boundaries are read in json_parts.c. jansson parses with its own bounds on depth; the

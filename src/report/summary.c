@@ -13,8 +13,8 @@
  *      nodes  saves  rule      why
  *          2      1  op        NonZero is not supported by tensorrt-11
  *
- * "saves": the engines that supporting one such node saves, at most. The operator stands in front of
- * the sentence where that does not begin with it. Cost: O(n log n) in the fallback list.
+ * "saves": the engines that supporting one such node saves, at most. The operator stands in front
+ * of the sentence where that does not begin with it. Cost: O(n log n) in the fallback list.
  */
 #include "report/report.h"
 

@@ -222,13 +222,14 @@ static void table_limits(cs_out *out, const cutset_target *target)
     row(out, "weights", target->refit ? "refit" : "baked");
 
     r = (cs_reason){0};
-    if (t->max_rank < CS_RANK_ANY) cs_reason_add(&r, "rank at most %d ", t->max_rank);
-    if (t->ranked) cs_reason_add(&r, "(must be known) ");
+    if (t->max_rank < CS_RANK_ANY) cs_reason_add(&r, "rank at most %d; ", t->max_rank);
+    if (t->ranked) cs_reason_add(&r, "rank known before run time; ");
     for (size_t i = 0; i < t->n_never; i++) {
         cs_reason_add(&r, "never ");
         cs_reason_types(&r, t->never[i].types);
-        cs_reason_add(&r, ": %s ", t->never[i].why);
+        cs_reason_add(&r, ": %s; ", t->never[i].why);
     }
+    if (r.len > 2) r.text[r.len - 2] = 0; /* the last "; " */
     if (r.len > 0) row(out, "tensors", r.text);
 
     r = (cs_reason){0};
@@ -243,7 +244,8 @@ static void table_limits(cs_out *out, const cutset_target *target)
     }
     if (t->boundary_max_rank < CS_RANK_ANY)
         cs_reason_add(&r, "%srank at most %d", r.len > 0 ? "; " : "", t->boundary_max_rank);
-    if (t->boundary_ranked) cs_reason_add(&r, " (must be known)");
+    if (t->boundary_ranked)
+        cs_reason_add(&r, "%srank known before run time", r.len > 0 ? "; " : "");
     row(out, "boundary", r.len > 0 ? r.text : "any value");
 }
 

@@ -6,9 +6,10 @@
 #include "plan/assemble.h"
 #include "report/report.h"
 
-static const char MODEL[] = "graph g\ninput %x : f32[2]\nweight %w : f32[4]\n"
-                            "%a : f32[2] = Foo(%x, %w)\n%b : f32[2] = my.dom:Bar(%a)\n"
-                            "%c : f32[2] = Foo(%b)\n() = Print(%c)\noutput %c\noutput %x\noutput %w\n";
+static const char MODEL[] =
+    "graph g\ninput %x : f32[2]\nweight %w : f32[4]\n"
+    "%a : f32[2] = Foo(%x, %w)\n%b : f32[2] = my.dom:Bar(%a)\n"
+    "%c : f32[2] = Foo(%b)\n() = Print(%c)\noutput %c\noutput %x\noutput %w\n";
 
 typedef CS_VEC(char) sheet;
 
@@ -36,7 +37,8 @@ static void again(const cutset_plan *plan)
     const cutset_status status = cs_plan_write_json(plan, NULL, &out, NULL);
     must(cs_out_done(&out, NULL, NULL) == CUTSET_OK);
     if (status == CUTSET_OK) { /* else: the folder of an absolute path is not there */
-        must(cs_plan_parse_json(&copy, (cs_span){one.at, one.len}, "fuzz", NULL, NULL) == CUTSET_OK);
+        must(cs_plan_parse_json(&copy, (cs_span){one.at, one.len}, "fuzz", NULL, NULL) ==
+             CUTSET_OK);
         must(cs_out_call(&out, gather, &two, NULL) == CUTSET_OK);
         must(cs_plan_write_json(copy, NULL, &out, NULL) == CUTSET_OK);
         must(cs_out_done(&out, NULL, NULL) == CUTSET_OK);

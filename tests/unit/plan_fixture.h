@@ -1,4 +1,4 @@
-/* Random graphs with random decisions, for the tests of plans. Seeded: the same on every machine. */
+/* Random graphs with random decisions, for the tests of plans; seeded, alike on every machine. */
 #ifndef CS_TESTS_PLAN_FIXTURE_H
 #define CS_TESTS_PLAN_FIXTURE_H
 
@@ -37,9 +37,10 @@ static inline cs_str text_of(fixture *f, const char *text)
 /* Mostly of known size; `strange` allows symbols, unknown dims, ranks and types. */
 static inline cs_type draw_type(fixture *f, bool strange)
 {
-    static const char *const odd[] = {"f32[N,2]",     "f32[?,3]", "f32",    "?", "str[2]",
-                                      "i64[2*N+_s1]", "seq(f32)", "f16[\"my dim\",max(M,N)]"};
-    static const char *const even[] = {"f32[3,5]", "i8[7]",  "f32[]",  "i4[3]",
+    static const char *const odd[] = {
+        "f32[N,2]", "f32[?,3]",     "f32",      "?",
+        "str[2]",   "i64[2*N+_s1]", "seq(f32)", "f16[\"my dim\",max(M,N)]"};
+    static const char *const even[] = {"f32[3,5]", "i8[7]",   "f32[]",   "i4[3]",
                                        "f64[2,2]", "u8[0,4]", "bool[9]", "f16[11]"};
     const char *text = strange && draw(f, 6) == 0 ? odd[draw(f, 8)] : even[draw(f, 8)];
     cs_type type;
@@ -85,7 +86,8 @@ static inline void draw_node(fixture *f, bool strange)
     const uint32_t args = draw(f, 5);
     for (uint32_t a = 0; a < args; a++) {
         const uint32_t back = before < 12 || draw(f, 4) == 0 ? before : 12;
-        assert_true(cs_graph_add_arg(f->g, draw(f, 12) == 0 ? CS_NONE : before - 1 - draw(f, back)));
+        assert_true(
+            cs_graph_add_arg(f->g, draw(f, 12) == 0 ? CS_NONE : before - 1 - draw(f, back)));
     }
     const uint32_t outs = draw(f, 8) == 0 ? draw(f, 4) : 1;
     for (uint32_t o = 0; o < outs; o++)
@@ -132,7 +134,8 @@ static inline void draw_decision(fixture *f, uint32_t parts)
 {
     const uint32_t n = (uint32_t)f->g->nodes.len;
     cs_decision *d = &f->d;
-    *d = (cs_decision){.n_nodes = n, .part = cs_zalloc(n, 4), .reasons = cs_zalloc(n, sizeof(cs_reason))};
+    *d = (cs_decision){
+        .n_nodes = n, .part = cs_zalloc(n, 4), .reasons = cs_zalloc(n, sizeof(cs_reason))};
     uint32_t *number = cs_zalloc(parts, 4);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t node = f->g->topo[i], least = latest_part(f, node);
@@ -188,9 +191,9 @@ static inline void set_targets(fixture *f)
 
 static inline void make_plan(fixture *f, const char *path)
 {
-    const cs_plan_source source = {.graph = f->g, .path = path, .hash = UINT64_C(0x0123456789abcdef)};
-    assert_int_equal(
-        cs_plan_assemble(f->plan, &source, f->targets, 2, &f->d, &f->err), CUTSET_OK);
+    const cs_plan_source source = {
+        .graph = f->g, .path = path, .hash = UINT64_C(0x0123456789abcdef)};
+    assert_int_equal(cs_plan_assemble(f->plan, &source, f->targets, 2, &f->d, &f->err), CUTSET_OK);
 }
 
 static inline void begin(fixture *f, uint64_t seed, uint32_t n, uint32_t parts, bool strange)

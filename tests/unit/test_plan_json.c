@@ -98,9 +98,10 @@ static void round_trip(void **state)
 
 /* ---- the format, byte for byte ---- */
 
-static const char EXAMPLE[] = "graph g\ninput %x : f32[2]\nweight %w : f32[4]\n"
-                              "%a : f32[2] = Foo(%x, %w)\n%b : f32[2] = my.dom:Bar(%a)\n"
-                              "%c : f32[2] = Foo(%b)\n() = Print(%c)\noutput %c\noutput %x\noutput %w\n";
+static const char EXAMPLE[] =
+    "graph g\ninput %x : f32[2]\nweight %w : f32[4]\n"
+    "%a : f32[2] = Foo(%x, %w)\n%b : f32[2] = my.dom:Bar(%a)\n"
+    "%c : f32[2] = Foo(%b)\n() = Print(%c)\noutput %c\noutput %x\noutput %w\n";
 
 static void example(fixture *f)
 {
@@ -414,13 +415,18 @@ static void messages(void **state)
     expect(r, "plan.json: options.effort is missing: make the plan anew with cutset plan");
     r = example_json();
     json_object_set_new(at(r, "parts", 0), "file", json_string("../part-000-acc.onnx"));
-    expect(r, "plan.json: parts[0].file is not part-000-acc.onnx: make the plan anew with cutset plan");
+    expect(
+        r,
+        "plan.json: parts[0].file is not part-000-acc.onnx: make the plan anew with cutset plan");
     r = example_json();
     json_object_set_new(at(r, "targets", 0), "name", json_string("../acc"));
-    expect(r, "plan.json: targets[0].name is no name of a target: make the plan anew with cutset plan");
+    expect(
+        r,
+        "plan.json: targets[0].name is no name of a target: make the plan anew with cutset plan");
     r = example_json();
     json_object_set_new(json_object_get(r, "cutset"), "plan", json_integer(2));
-    expect(r, "plan.json: a plan of schema 2 by cutset " CUTSET_VERSION ", this is cutset " CUTSET_VERSION
+    expect(r, "plan.json: a plan of schema 2 by cutset " CUTSET_VERSION
+              ", this is cutset " CUTSET_VERSION
               ", which reads schema 1: make the plan anew with cutset plan");
     r = json_pack("{s:i}", "a", 1);
     expect(r, "plan.json: this JSON is no plan: make one with cutset plan");
@@ -522,7 +528,9 @@ static void binding(void **state)
     r = example_json();
     json_array_set_new(json_object_get(at(r, "parts", 0), "nodes"), 0, json_string("b"));
     json_array_set_new(json_object_get(at(r, "parts", 1), "nodes"), 0, json_string("a"));
-    refuse(r, "the plan runs node b before node a, which it needs: make the plan anew with cutset plan");
+    refuse(
+        r,
+        "the plan runs node b before node a, which it needs: make the plan anew with cutset plan");
     r = example_json();
     json_array_append_new(json_object_get(at(r, "parts", 2), "inputs"), json_string("a"));
     refuse(r, "the plan's parts[2].inputs are not those that its nodes have in the model: make the "
@@ -571,7 +579,8 @@ static void files(void **state)
     assert_string_equal(text.at, again.at);
     assert_int_equal(write_to(&again, plan, "-", &f.err), CUTSET_OK);
     assert_non_null(strstr(again.at, "\"path\": \"a/m.cut\""));
-    assert_int_equal(write_to(&again, plan, "new/plan.json", &f.err), CUTSET_OK); /* not there yet */
+    assert_int_equal(write_to(&again, plan, "new/plan.json", &f.err),
+                     CUTSET_OK); /* not there yet */
     assert_non_null(strstr(again.at, "\"path\": \"../a/m.cut\""));
     cs_plan_free(plan);
     assert_int_equal(cs_plan_read_json(&plan, "b", &f.err), CUTSET_OK); /* the folder */
@@ -608,8 +617,7 @@ static void no_memory(void **state)
         cutset_plan *plan = cs_plan_new();
         const cs_plan_source source = {.graph = f.g, .path = "m.cut", .hash = HASH};
         cutset_status status = CUTSET_SYSTEM;
-        if (plan != NULL)
-            status = cs_plan_assemble(plan, &source, f.targets, 2, &f.d, &f.err);
+        if (plan != NULL) status = cs_plan_assemble(plan, &source, f.targets, 2, &f.d, &f.err);
         cs_plan_free(plan);
         const bool all = !alloc_failed();
         alloc_fail_at(-1);

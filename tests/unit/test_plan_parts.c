@@ -73,9 +73,9 @@ static void check_nodes(const fixture *f, const cs_part *part)
         if (f->d.part[node] != part->id) continue;
         char buffer[16];
         assert_int_equal(f->plan->nodes.at[part->node + count], node);
-        assert_true(cs_span_eq(cs_node_label(f->g, node, buffer),
-                               cs_strtab_get(&f->plan->names,
-                                             f->plan->node_label.at[part->node + count])));
+        assert_true(
+            cs_span_eq(cs_node_label(f->g, node, buffer),
+                       cs_strtab_get(&f->plan->names, f->plan->node_label.at[part->node + count])));
         count++;
     }
     assert_int_equal(count, part->n_node);
@@ -245,8 +245,8 @@ static void check_model(const fixture *f)
         if (f->d.reasons[i].rule == CS_RULE_NONE) continue;
         char buffer[16];
         const cs_fallback *b = &f->plan->fallback.at[reasons++];
-        assert_true(cs_span_eq(cs_node_label(f->g, i, buffer),
-                               cs_strtab_get(&f->plan->names, b->label)));
+        assert_true(
+            cs_span_eq(cs_node_label(f->g, i, buffer), cs_strtab_get(&f->plan->names, b->label)));
         assert_int_equal(b->rule, f->d.reasons[i].rule);
     }
     assert_int_equal(reasons, f->plan->fallback.len);
@@ -271,7 +271,8 @@ static void oracle(void **state)
         check_boundaries(&f);
         check_model(&f);
         /* What was made fits the graph it was made from. */
-        assert_int_equal(cs_plan_bind(f.plan, f.g, UINT64_C(0x0123456789abcdef), &f.err), CUTSET_OK);
+        assert_int_equal(cs_plan_bind(f.plan, f.g, UINT64_C(0x0123456789abcdef), &f.err),
+                         CUTSET_OK);
         end(&f);
     }
 }
@@ -326,6 +327,12 @@ static void same_blocks(void **state)
     assert_int_equal(h[1], other[1]);
     assert_int_not_equal(other[0], other[1]); /* wiring */
     assert_int_not_equal(other[1], other[2]); /* shape of a weight */
+    hashes("input %x : f32[4]\nweight %w : f32[4]\nweight %u : f32[4]\nweight %z : f32[4] = %u\n"
+           "%a : f32[4] = Foo(%x, %w, %u)\n%b : f32[4] = Foo(%a, %u, %z)\n"
+           "%c : f32[4] = Foo(%b, %w, %z)\noutput %c\n",
+           (const uint32_t[]){0, 1, 2}, 3, other);
+    assert_int_equal(other[0], other[2]);
+    assert_int_not_equal(other[0], other[1]); /* tied weights are one storage */
 }
 
 /* Weights inside bodies, and captured ones, count once. */
@@ -351,7 +358,7 @@ static void bodies(void **state)
     assert_int_equal(part->weights, 2);
     assert_int_equal(part->weight_bytes, 40);
     assert_int_equal(part->host_build_bytes, 40);
-    assert_int_equal(part->n_input, 2);               /* %c and the captured %x, not %w */
+    assert_int_equal(part->n_input, 2); /* %c and the captured %x, not %w */
     assert_int_equal(part->activation_peak, 1 + 16 + 32);
     end(&f);
 }
@@ -360,8 +367,9 @@ static void bodies(void **state)
 static void needs(void **state)
 {
     (void)state;
-    static const char text[] = "input %x : f32[N,2*_s0+N,\"my dim\"]\n"
-                               "%y : f32[?,N] = Foo(%x)\n%z : f32[floor(M/2)] = Foo(%y)\noutput %z\n";
+    static const char text[] =
+        "input %x : f32[N,2*_s0+N,\"my dim\"]\n"
+        "%y : f32[?,N] = Foo(%x)\n%z : f32[floor(M/2)] = Foo(%y)\noutput %z\n";
     static const char *const want[] = {"N", "_s0", "\"my dim\"", "y", "M"};
     fixture f = {.g = chain(text), .plan = cs_plan_new()};
     f.d = (cs_decision){.n_nodes = 2, .n_parts = 1};
@@ -376,7 +384,8 @@ static void needs(void **state)
     for (int i = 0; i < 5; i++) {
         bool found = false;
         for (uint32_t k = 0; k < part->n_need; k++)
-            found = found || cs_span_is(cs_strtab_get(&f.plan->names, f.plan->needs.at[k]), want[i]);
+            found =
+                found || cs_span_is(cs_strtab_get(&f.plan->names, f.plan->needs.at[k]), want[i]);
         if (!found) fail_msg("%s is not among the needs", want[i]);
     }
     end(&f);

@@ -45,8 +45,9 @@ static size_t check_lines(const sheet *s)
 
 static void add_notes(fixture *f, size_t n)
 {
-    static const char note[] = "pattern Conv+Relu is broken at a node with a very long name, because "
-                               "\x1b[31m one of its nodes cannot run on engine-2.1 for some reason";
+    static const char note[] =
+        "pattern Conv+Relu is broken at a node with a very long name, because "
+        "\x1b[31m one of its nodes cannot run on engine-2.1 for some reason";
     for (size_t i = 0; i < n; i++) {
         const cs_str s = cs_plan_str(f->plan, (cs_span){note, sizeof note - 1 - i});
         assert_true(cs_vec_push(&f->plan->notes, s));
@@ -56,8 +57,9 @@ static void add_notes(fixture *f, size_t n)
 static void any_plan(void **state)
 {
     (void)state;
-    static const char bad[] = "a/\x1b[2J\xc2\x9b\xff/very/long/path/to/a/model/with/a/long/name/that/"
-                              "does/not/fit/into/one/line/mod\xc3\xa9l.onnx";
+    static const char bad[] =
+        "a/\x1b[2J\xc2\x9b\xff/very/long/path/to/a/model/with/a/long/name/that/"
+        "does/not/fit/into/one/line/mod\xc3\xa9l.onnx";
     for (uint64_t seed = 0; seed < 200; seed++) {
         fixture f;
         sheet s = {0};
@@ -91,7 +93,8 @@ static void exact(void **state)
     f.d.part_target = cs_zalloc(3, sizeof(int32_t));
     f.d.part_target[1] = -1;
     f.d.reasons = cs_zalloc(4, sizeof(cs_reason));
-    f.d.reasons[2] = (cs_reason){CS_RULE_OP, 0, cs_plan_str(f.plan, CS_SPAN("acc has no NonZero")), 1};
+    f.d.reasons[2] =
+        (cs_reason){CS_RULE_OP, 0, cs_plan_str(f.plan, CS_SPAN("acc has no NonZero")), 1};
     set_targets(&f);
     const cs_plan_source source = {.graph = f.g, .path = "m.onnx"};
     assert_int_equal(cs_plan_assemble(f.plan, &source, f.targets, 1, &f.d, &f.err), CUTSET_OK);
