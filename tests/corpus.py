@@ -19,6 +19,40 @@ def packages():
     return sorted(site.glob("silero_vad/data/*.onnx")) + sorted(site.glob("magika/models/*/*.onnx"))
 
 
+SILERO = {"input": "1x576", "state": "2x1x128", "h": "1x1x128", "c": "1x1x128"}
+
+
+def verify_options(path, folder):
+    """What `verify` must be told so that the model runs at all."""
+    if DEBIAN in path.parents:
+        return test_inputs(path, folder)
+    names = [i.name for i in onnx.load(path, load_external_data=False).graph.input]
+    options = []
+    for name in names:
+        if "silero" in str(path) and name in SILERO:
+            options += ["--shape", f"{name}:{SILERO[name]}"]
+        if name == "sr":
+            options += ["--range", "sr=16000..16000"]
+    return options
+
+
+def rank_at_run_time(path, value, options):
+    """The rank that ONNX Runtime gives to an inner value of the model."""
+    import numpy as np
+    import onnxruntime
+    model = onnx.load(path)
+    model.graph.output.add(name=value)
+    shapes = dict(o.split(":") for o in options if ":" in o)
+    feed = {}
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for i in session.get_inputs():
+        dims = [int(d) for d in shapes[i.name].split("x")] if i.name in shapes else \
+            [d if isinstance(d, int) else 1 for d in i.shape]
+        kind = np.int64 if "int64" in i.type else np.float32
+        feed[i.name] = np.full(dims, 16000, kind) if i.name == "sr" else np.zeros(dims, kind)
+    return session.run([value], feed)[0].ndim
+
+
 def debian():
     return sorted(DEBIAN.glob("*/*/*.onnx"))
 

@@ -94,20 +94,47 @@ static bool collect_symbols(cs_inputs *in, const cs_type_info *info)
     return true;
 }
 
-int64_t cs_inputs_dim(cs_inputs *in, cs_dim dim, const cs_attempt *attempt)
+static int64_t symbol_size(const cs_inputs *in, const cs_symbol *s, const cs_attempt *attempt)
+{
+    const int64_t k = s - in->symbols.at;
+    return s->value >= 0 ? s->value : attempt->dim + attempt->step * (k < 4 ? k : 4);
+}
+
+/* Binds every symbol of `dim`; what it comes to, or -1 where it holds one that is not known. */
+static int64_t evaluate(cs_inputs *in, cs_dim dim, const cs_attempt *attempt)
 {
     cs_pool *pool = in->graph->pool;
     while (cs_dim_is_expr(dim)) {
         size_t at = 0;
         const cs_span name = next_symbol(cs_name(pool, cs_dim_text(dim)), &at);
         const cs_symbol *s = name.at != NULL ? find_symbol(in, name) : NULL;
-        if (s == NULL) break;
-        const int64_t k = s - in->symbols.at;
-        const int64_t size =
-            s->value >= 0 ? s->value : attempt->dim + attempt->step * (k < 4 ? k : 4);
-        if (cs_dim_bind(pool, dim, name, size, &dim, NULL) != CUTSET_OK) break;
+        if (s == NULL ||
+            cs_dim_bind(pool, dim, name, symbol_size(in, s, attempt), &dim, NULL) != CUTSET_OK)
+            return -1;
     }
-    return dim >= 0 ? dim : attempt->dim;
+    return dim;
+}
+
+/* To ONNX, "past + 1" is a name like any other. Exporters mean it: where it reads as an expression
+ * over symbols that other dims have, it is one. */
+static int64_t evaluate_name(cs_inputs *in, cs_dim dim, const cs_attempt *attempt)
+{
+    const cs_span text = cs_name(in->graph->pool, cs_dim_text(dim));
+    size_t at = 0;
+    const cs_span name = next_symbol(text, &at);
+    const cs_symbol *s = name.at != NULL ? find_symbol(in, name) : NULL;
+    cs_dim meant;
+    if (s == NULL || s->value >= 0 || name.len + 2 != text.len) return -1;
+    if (cs_dim_parse(in->graph->pool, name, &meant, NULL) != CUTSET_OK) return -1;
+    return cs_dim_is_expr(meant) && meant != dim ? evaluate(in, meant, attempt) : -1;
+}
+
+int64_t cs_inputs_dim(cs_inputs *in, cs_dim dim, const cs_attempt *attempt)
+{
+    if (dim >= 0) return dim;
+    int64_t size = cs_dim_is_expr(dim) ? evaluate_name(in, dim, attempt) : -1;
+    if (size < 0 && cs_dim_is_expr(dim)) size = evaluate(in, dim, attempt);
+    return size >= 0 ? size : attempt->dim;
 }
 
 /* ---- options: NAME=..., NAME may hold '=' itself ---- */

@@ -107,7 +107,7 @@ static cutset_status put_symbol(struct scan *s, struct term *t, cs_span name)
     t->prec = PREC_ATOM;
     if (s->symbol.at && cs_span_eq(s->symbol, name))
         return set_constant(s, t, s->value, 1, s->c->at);
-    cs_cursor c = {name.at, name.at + name.len};
+    cs_cursor c = cs_cursor_of(name);
     bool plain = name.len && !cs_char_is(name.at[0], CS_CHAR_DIGIT) &&
                  cs_take_run(&c, CS_CHAR_SYMBOL).len == name.len;
     bool ok = plain ? cs_chars_put(&s->chars, name) : cs_chars_quote(&s->chars, name);
@@ -348,7 +348,7 @@ cutset_status cs_dim_bind(cs_pool *pool, cs_dim dim, cs_span symbol, int64_t val
     *out = dim;
     if (!cs_dim_is_expr(dim)) return CUTSET_OK;
     cs_span text = cs_name(pool, cs_dim_text(dim));
-    cs_cursor c = {text.at, text.at + text.len};
+    cs_cursor c = cs_cursor_of(text);
     cs_fault f = {.at = text.at};
     struct scan s = {.c = &c, .f = &f, .symbol = symbol, .value = value};
     cutset_status status = scan_expression(&s, pool, out);

@@ -266,3 +266,31 @@ bool cs_op_is_random(const cs_pool *pool, cs_str domain, cs_str op)
         if (cs_span_is(cs_name(pool, op), names[i])) return true;
     return false;
 }
+
+/* ---- storages ---- */
+
+/* Nesting of bodies is bounded by the readers, so this may recurse. */
+static bool body_storages(const cs_graph *body, bool (*take)(void *payload, uint32_t storage),
+                          void *payload)
+{
+    for (size_t v = 0; v < body->values.len; v++)
+        if (body->values.at[v].storage != CS_NONE && !take(payload, body->values.at[v].storage))
+            return false;
+    for (size_t b = 0; b < body->bodies.len; b++)
+        if (!body_storages(body->bodies.at[b].graph, take, payload)) return false;
+    return true;
+}
+
+bool cs_node_storages(const cs_graph *g, const cs_node *n,
+                      bool (*take)(void *payload, uint32_t storage), void *payload)
+{
+    for (uint32_t i = 0; i < cs_n_reads(n); i++) {
+        const uint32_t v = cs_args(g, n)[i];
+        if (v != CS_NONE && g->values.at[v].storage != CS_NONE &&
+            !take(payload, g->values.at[v].storage))
+            return false;
+    }
+    for (uint32_t b = 0; b < n->n_body; b++)
+        if (!body_storages(g->bodies.at[n->body + b].graph, take, payload)) return false;
+    return true;
+}

@@ -173,8 +173,14 @@ cutset_status cs_graph_seal(cs_graph *g, cutset_error *err);
 cutset_status cs_graph_verify(const cs_graph *g, cutset_error *err);
 
 /* ---- reading ---- */
-static inline const uint32_t *cs_args(const cs_graph *g, const cs_node *n) { return g->args.at + n->arg; }
-static inline const uint32_t *cs_outs(const cs_graph *g, const cs_node *n) { return g->outs.at + n->out; }
+static inline const uint32_t *cs_args(const cs_graph *g, const cs_node *n)
+{
+    return g->args.at ? g->args.at + n->arg : NULL; /* NULL + 0 is undefined */
+}
+static inline const uint32_t *cs_outs(const cs_graph *g, const cs_node *n)
+{
+    return g->outs.at ? g->outs.at + n->out : NULL;
+}
 static inline uint32_t cs_n_reads(const cs_node *n) { return n->n_arg + n->n_capture; }
 int64_t cs_graph_opset(const cs_graph *g, cs_str domain); /* 0: not imported */
 const cs_attr *cs_node_attr(const cs_graph *g, const cs_node *n, const char *name); /* NULL: none */
@@ -185,6 +191,10 @@ uint32_t cs_node_arg(const cs_graph *g, const cs_node *n, uint32_t pos);
 const cs_storage *cs_value_const(const cs_graph *g, uint32_t value);
 /* Is it known before run time, whatever its size (through captures)? */
 bool cs_value_is_const(const cs_graph *g, uint32_t value);
+/* Calls `take` for every storage that node `n` brings along: behind what it reads, and inside its
+ * bodies; one may come several times. False as soon as `take` says so. */
+bool cs_node_storages(const cs_graph *g, const cs_node *n, bool (*take)(void *payload, uint32_t storage),
+                      void *payload);
 /* Integers of a small i64 or i32 constant, copied to out[0..max): the count, or -1. */
 int cs_value_ints(const cs_graph *g, uint32_t value, int64_t *out, int max);
 /* The name of a node as plans spell it: its first present output, or "$<index>". The span lives as

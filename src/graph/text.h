@@ -17,6 +17,13 @@ typedef struct cs_cursor {
     const char *at, *end;
 } cs_cursor;
 
+/* An empty span may have no address; a cursor always has one. */
+static inline cs_cursor cs_cursor_of(cs_span text)
+{
+    const char *const at = text.len ? text.at : "";
+    return (cs_cursor){at, at + text.len};
+}
+
 typedef struct cs_fault {
     const char *at;
     char why[600]; /* the cause, a colon, the cure */

@@ -402,13 +402,13 @@ cutset_status cs_text_read(cs_graph **out, cs_span text, const cutset_progress *
                            cutset_error *err)
 {
     *out = NULL;
-    cs_text_reader r = {.c = {text.at, text.at + text.len},
-                        .text = text.at,
+    const cs_cursor start = cs_cursor_of(text);
+    cs_text_reader r = {.c = start,
+                        .text = start.at,
                         .len = text.len,
                         .progress = progress,
                         .err = err,
                         .next_report = REPORT_BYTES};
-    if (text.len == 0) r.text = r.c.at = r.c.end = ""; /* an empty span may have no address */
     r.pool = cs_pool_new();
     if (!r.pool) return cs_fail_memory(err);
     uint32_t top;
@@ -442,7 +442,7 @@ bool cs_text_probe(cs_span text)
         if (c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r')) return false;
     }
     if (text.len == 0) return true;
-    cs_cursor c = {text.at, text.at + text.len};
+    cs_cursor c = cs_cursor_of(text);
     skip_mark(&c);
     if (!cs_text_next(&c)) return true;
     cs_cursor look = c;

@@ -329,7 +329,7 @@ static void write_node(struct writer *w, const cs_node *n)
     if (n->flags & CS_NODE_EFFECT) put(w, " !effect");
     if (n->n_write > 0) {
         put(w, " !writes");
-        put_values(w, g->writes.at + n->write, n->n_write);
+        put_values(w, &g->writes.at[n->write], n->n_write);
     }
     bool bodies = false;
     for (uint32_t i = 0; i < n->n_body; i++) {

@@ -61,7 +61,9 @@ cs_pool *cs_pool_new(void)
         cs_free(pool);
         return NULL;
     }
-    if (!cs_vec_push(&pool->types, (cs_type_info){.rank = CS_RANK_UNKNOWN})) {
+    /* The dims have an address from the start, so that a rank of 0 can point to them. */
+    if (!cs_vec_push(&pool->types, (cs_type_info){.rank = CS_RANK_UNKNOWN}) ||
+        !cs_vec_room(&pool->dims, 16)) {
         cs_pool_free(pool);
         return NULL;
     }

@@ -146,7 +146,7 @@ bool cs_chars_quote(cs_chars *out, cs_span text)
 
 bool cs_chars_name(cs_chars *out, cs_span name)
 {
-    cs_cursor c = {name.at, name.at + name.len};
+    cs_cursor c = cs_cursor_of(name);
     if (name.len && cs_take_run(&c, CS_CHAR_BARE).len == name.len) return cs_chars_put(out, name);
     return cs_chars_quote(out, name);
 }
@@ -245,36 +245,38 @@ cutset_status cs_scan_type(cs_pool *pool, cs_cursor *c, cs_type *out, cs_fault *
     return CUTSET_OK;
 }
 
-static cutset_status scan_failed(cutset_status status, const char *what, cs_span text,
-                                 const cs_fault *f, cutset_error *err)
+static cutset_status scan_failed(cutset_status status, const char *what, const char *start,
+                                 cs_span text, const cs_fault *f, cutset_error *err)
 {
     if (status == CUTSET_SYSTEM) return cs_fail_memory(err);
-    return cs_fail_at(err, status, (uint64_t)(f->at - text.at), "%s '%.*s': %s", what, CS_FMT(text),
+    return cs_fail_at(err, status, (uint64_t)(f->at - start), "%s '%.*s': %s", what, CS_FMT(text),
                       f->why);
 }
 
 cutset_status cs_type_parse(cs_pool *pool, cs_span text, cs_type *out, cutset_error *err)
 {
-    cs_cursor c = {text.at, text.at + text.len};
-    cs_fault f = {.at = text.at};
+    cs_cursor c = cs_cursor_of(text);
+    const char *const start = c.at;
+    cs_fault f = {.at = start};
     cs_type type = 0;
     cutset_status status = cs_scan_type(pool, &c, &type, &f);
     cs_skip_blanks(&c);
     if (!status && c.at != c.end) status = cs_fault_found(&f, &c, "nothing more");
-    if (status) return scan_failed(status, "type", text, &f, err);
+    if (status) return scan_failed(status, "type", start, text, &f, err);
     *out = type;
     return CUTSET_OK;
 }
 
 cutset_status cs_dim_parse(cs_pool *pool, cs_span text, cs_dim *out, cutset_error *err)
 {
-    cs_cursor c = {text.at, text.at + text.len};
-    cs_fault f = {.at = text.at};
+    cs_cursor c = cs_cursor_of(text);
+    const char *const start = c.at;
+    cs_fault f = {.at = start};
     cs_dim dim = 0;
     cutset_status status = cs_scan_dim(pool, &c, &dim, &f);
     cs_skip_blanks(&c);
     if (!status && c.at != c.end) status = cs_fault_found(&f, &c, "nothing more");
-    if (status) return scan_failed(status, "dim", text, &f, err);
+    if (status) return scan_failed(status, "dim", start, text, &f, err);
     *out = dim;
     return CUTSET_OK;
 }

@@ -167,7 +167,7 @@ static cutset_status check_captures(const struct check *c, uint32_t i)
 {
     const cs_graph *g = c->g;
     const cs_node *n = &g->nodes.at[i];
-    const uint32_t *captures = g->args.at + n->arg + n->n_arg;
+    const uint32_t *captures = n->n_capture ? &g->args.at[n->arg + n->n_arg] : NULL;
     if (n->n_capture > 0 && n->n_body == 0)
         return fail_node(c, i, "no captures without a body", n->n_capture);
     for (uint32_t a = 0; a < n->n_capture; a++)

@@ -347,6 +347,7 @@ static cutset_status take_type(declare *d, const char *option)
 
 static bool put(cs_chars *to, const char *at, size_t len)
 {
+    if (len == 0) return true;
     if (!cs_vec_room(to, len)) return false;
     memcpy(to->at + to->len, at, len);
     to->len += len;

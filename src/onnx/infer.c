@@ -60,9 +60,9 @@ static cutset_status infer_graph(cs_run *run, cs_scope *scope);
 /* ---- the table ---- */
 
 static const cs_family *const families[] = {
-    &cs_infer_math,      &cs_infer_shape, &cs_infer_index, &cs_infer_nn,   &cs_infer_matrix, &cs_infer_norm,
-    &cs_infer_attention, &cs_infer_quant, &cs_infer_image, &cs_infer_text, &cs_infer_seq,
-    &cs_infer_flow,      &cs_infer_ml,    &cs_infer_ms,
+    &cs_infer_math, &cs_infer_shape,     &cs_infer_index, &cs_infer_nn,    &cs_infer_matrix,
+    &cs_infer_norm, &cs_infer_attention, &cs_infer_quant, &cs_infer_image, &cs_infer_text,
+    &cs_infer_seq,  &cs_infer_flow,      &cs_infer_ml,    &cs_infer_ms,
 };
 
 static const struct {
@@ -92,19 +92,16 @@ static bool open_table(cs_run *run)
             cs_strtab_find(names, cs_span_of(domains[i].name));
     run->n_by_op = names->text.len;
     run->by_op = cs_alloc(run->n_by_op, sizeof *run->by_op);
-    if (!run->by_op)
-        return false;
+    if (!run->by_op) return false;
     memset(run->by_op, 0xff, run->n_by_op * sizeof *run->by_op);
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         for (size_t i = 0; i < families[f]->len; i++) {
             const cs_entry *e = &families[f]->at[i];
             cs_str id = cs_strtab_find(names, cs_span_of(e->name));
-            if (id == CS_NONE)
-                continue;
+            if (id == CS_NONE) continue;
             link l = {e, run->by_op[id]};
             run->by_op[id] = (uint32_t)run->links.len;
-            if (!cs_vec_push(&run->links, l))
-                return false;
+            if (!cs_vec_push(&run->links, l)) return false;
         }
     }
     return true;
@@ -113,20 +110,17 @@ static bool open_table(cs_run *run)
 static cs_domain domain_of(const cs_run *run, cs_str s)
 {
     for (int i = CS_DOMAIN_NONE + 1; i < CS_DOMAIN_COUNT; i++)
-        if (run->domain[i][0] == s || run->domain[i][1] == s)
-            return (cs_domain)i;
+        if (run->domain[i][0] == s || run->domain[i][1] == s) return (cs_domain)i;
     return CS_DOMAIN_NONE;
 }
 
 static const cs_entry *find_entry(const cs_run *run, const cs_node *n)
 {
     uint32_t i = n->op < run->n_by_op ? run->by_op[n->op] : CS_NONE;
-    if (i == CS_NONE)
-        return NULL;
+    if (i == CS_NONE) return NULL;
     cs_domain domain = domain_of(run, n->domain);
     for (; i != CS_NONE; i = run->links.at[i].next)
-        if (run->links.at[i].entry->domain == domain)
-            return run->links.at[i].entry;
+        if (run->links.at[i].entry->domain == domain) return run->links.at[i].entry;
     return NULL;
 }
 
@@ -134,8 +128,7 @@ static const cs_entry *find_entry(const cs_run *run, const cs_node *n)
 
 void cs_op_no_memory(cs_op *op)
 {
-    if (op->run->status == CUTSET_OK)
-        op->run->status = cs_fail_memory(op->run->err);
+    if (op->run->status == CUTSET_OK) op->run->status = cs_fail_memory(op->run->err);
 }
 
 bool cs_op_failed(const cs_op *op) { return op->run->status != CUTSET_OK; }
@@ -143,11 +136,12 @@ bool cs_op_failed(const cs_op *op) { return op->run->status != CUTSET_OK; }
 static void note_shape(cs_op *op, const cs_scope *scope, uint32_t value, const char *was,
                        const char *is)
 {
-    if (scope->passes > 1 || ++op->run->notes > NOTES_MAX)
-        return;
+    if (scope->passes > 1 || ++op->run->notes > NOTES_MAX) return;
     cs_span name = cs_name(op->pool, scope->g->values.at[value].name);
-    if (!cs_note(op->pool, "%.*s is declared %s, inferred %s: the inferred rank is taken, sizes "
-                 "that differ are unknown", CS_FMT(name), was, is))
+    if (!cs_note(op->pool,
+                 "%.*s is declared %s, inferred %s: the inferred rank is taken, sizes "
+                 "that differ are unknown",
+                 CS_FMT(name), was, is))
         cs_op_no_memory(op);
 }
 
@@ -161,12 +155,12 @@ static void fail_elem(cs_op *op, const cs_scope *scope, uint32_t value, const ch
     op->run->status = cs_fail_at(
         op->run->err, CUTSET_BAD, op->node->offset,
         "node %.*s (%.*s): %.*s is declared %s but the operator makes it %s; correct the declared "
-        "type, or leave it out", CS_FMT(label), CS_FMT(kind), CS_FMT(name), was, is);
+        "type, or leave it out",
+        CS_FMT(label), CS_FMT(kind), CS_FMT(name), was, is);
 }
 
 /* The declared and the inferred type differ: a note, or the end. */
-static void complain(cs_op *op, const cs_scope *scope, uint32_t value, cs_type inferred,
-                     cs_fit fit)
+static void complain(cs_op *op, const cs_scope *scope, uint32_t value, cs_type inferred, cs_fit fit)
 {
     cs_chars was = {0}, is = {0};
     cs_type declared = scope->g->values.at[value].type;
@@ -184,16 +178,14 @@ static void complain(cs_op *op, const cs_scope *scope, uint32_t value, cs_type i
 static void settle(cs_op *op, cs_scope *scope, uint32_t value, cs_type inferred)
 {
     cs_value *v = &scope->g->values.at[value];
-    if (inferred == 0 || inferred == v->type || op->run->status != CUTSET_OK)
-        return;
+    if (inferred == 0 || inferred == v->type || op->run->status != CUTSET_OK) return;
     cs_type both;
     cs_fit fit = cs_type_combine(op->pool, inferred, v->type, &both);
     if (both == CS_NONE)
         cs_op_no_memory(op);
     else if (fit != CS_FIT)
         complain(op, scope, value, inferred, fit);
-    if (op->run->status == CUTSET_OK)
-        v->type = both;
+    if (op->run->status == CUTSET_OK) v->type = both;
 }
 
 void cs_op_put_type(cs_op *op, uint32_t out, cs_type type)
@@ -212,9 +204,7 @@ static void keep_list(cs_op *op, cs_scope *scope, uint32_t value, const cs_list 
     if (!scope->elements)
         scope->elements = cs_arena_zalloc(&op->run->arena, n_values, sizeof *scope->elements);
     size_t items = (size_t)list->len * sizeof(cs_item);
-    found *f = scope->elements
-                   ? cs_arena_alloc(&op->run->arena, 1, sizeof *f + items)
-                   : NULL;
+    found *f = scope->elements ? cs_arena_alloc(&op->run->arena, 1, sizeof *f + items) : NULL;
     if (!f) {
         cs_op_no_memory(op);
         return;
@@ -239,8 +229,7 @@ bool cs_op_found(const cs_op *op, uint32_t value, cs_list *out)
         s = s->outer;
     }
     const found *f = s->elements ? s->elements[value] : NULL;
-    if (!f)
-        return false;
+    if (!f) return false;
     out->state = CS_LIST_KNOWN;
     out->len = f->len;
     out->scalar = f->scalar;
@@ -253,8 +242,7 @@ bool cs_op_found(const cs_op *op, uint32_t value, cs_list *out)
 cs_type *cs_op_room(cs_op *op, size_t n)
 {
     cs_type *room = cs_arena_zalloc(&op->run->arena, n ? n : 1, sizeof *room);
-    if (!room)
-        cs_op_no_memory(op);
+    if (!room) cs_op_no_memory(op);
     return room;
 }
 
@@ -272,12 +260,10 @@ static cs_scope *find_scope(const cs_run *run, const cs_graph *g)
 static cs_scope *new_scope(cs_run *run, cs_graph *g, cs_scope *outer)
 {
     cs_scope *s = cs_arena_zalloc(&run->arena, 1, sizeof *s);
-    if (!s || !cs_vec_push(&run->scopes, s))
-        return NULL;
+    if (!s || !cs_vec_push(&run->scopes, s)) return NULL;
     s->g = g;
     s->outer = outer;
-    if (!outer)
-        return s;
+    if (!outer) return s;
     size_t n = g->values.len;
     s->declared = cs_arena_alloc(&run->arena, n ? n : 1, sizeof *s->declared);
     if (!s->declared ||
@@ -298,8 +284,7 @@ static void reset_scope(cs_scope *s)
         if (v->origin == CS_ORIGIN_CAPTURE && s->outer->g->values.at[v->from].type)
             v->type = s->outer->g->values.at[v->from].type;
     }
-    if (s->elements)
-        memset(s->elements, 0, n * sizeof *s->elements);
+    if (s->elements) memset(s->elements, 0, n * sizeof *s->elements);
 }
 
 static void pass_lists(cs_op *op, cs_scope *scope)
@@ -308,8 +293,7 @@ static void pass_lists(cs_op *op, cs_scope *scope)
     cs_list list;
     for (uint32_t i = 0; i < g->inputs.len && i < op->node->n_arg; i++) {
         cs_op_list(op, i, &list);
-        if (list.state == CS_LIST_KNOWN)
-            keep_list(op, scope, g->inputs.at[i], &list);
+        if (list.state == CS_LIST_KNOWN) keep_list(op, scope, g->inputs.at[i], &list);
     }
 }
 
@@ -319,8 +303,7 @@ void cs_op_body(cs_op *op, uint32_t index, const cs_type *in, uint32_t n, bool e
     cs_graph *g = body_graph(op, index);
     op->bodies_done = true;
     cs_scope *scope = find_scope(run, g);
-    if (!scope)
-        scope = new_scope(run, g, op->scope);
+    if (!scope) scope = new_scope(run, g, op->scope);
     if (!scope) {
         cs_op_no_memory(op);
         return;
@@ -329,18 +312,15 @@ void cs_op_body(cs_op *op, uint32_t index, const cs_type *in, uint32_t n, bool e
     scope->passes++;
     for (uint32_t i = 0; i < n && i < g->inputs.len; i++)
         settle(op, scope, g->inputs.at[i], in[i]);
-    if (elements)
-        pass_lists(op, scope);
-    if (run->status == CUTSET_OK)
-        run->status = infer_graph(run, scope);
+    if (elements) pass_lists(op, scope);
+    if (run->status == CUTSET_OK) run->status = infer_graph(run, scope);
 }
 
 uint32_t cs_op_find_body(const cs_op *op, const char *attr)
 {
     for (uint32_t i = 0; i < op->node->n_body; i++) {
         cs_str name = op->g->bodies.at[op->node->body + i].attr;
-        if (attr ? cs_span_is(cs_name(op->pool, name), attr) : name == 0)
-            return i;
+        if (attr ? cs_span_is(cs_name(op->pool, name), attr) : name == 0) return i;
     }
     return CS_NONE;
 }
@@ -365,8 +345,7 @@ cs_type cs_op_body_declared(const cs_op *op, uint32_t index, uint32_t in)
 {
     const cs_graph *g = body_graph(op, index);
     const cs_scope *scope = find_scope(op->run, g);
-    if (in >= g->inputs.len)
-        return 0;
+    if (in >= g->inputs.len) return 0;
     uint32_t value = g->inputs.at[in];
     return scope ? scope->declared[value] : g->values.at[value].type;
 }
@@ -384,8 +363,7 @@ void cs_op_body_list(const cs_op *op, uint32_t index, uint32_t out, cs_list *lis
     in.g = g;
     in.scope = find_scope(op->run, g);
     list->state = CS_LIST_UNKNOWN;
-    if (in.scope && out < g->outputs.len)
-        cs_op_value_list(&in, g->outputs.at[out], list);
+    if (in.scope && out < g->outputs.len) cs_op_value_list(&in, g->outputs.at[out], list);
 }
 
 /* ---- the walk ---- */
@@ -408,8 +386,7 @@ static void infer_node(cs_run *run, cs_scope *scope, uint32_t id)
         cs_infer_call(&op);
     else if (op.entry)
         op.entry->types(&op);
-    if (n->n_body && !op.bodies_done)
-        infer_other_bodies(&op);
+    if (n->n_body && !op.bodies_done) infer_other_bodies(&op);
     if (op.entry && op.entry->data && run->status == CUTSET_OK && !(n->flags & CS_NODE_FUNCTION))
         op.entry->data(&op);
 }
@@ -419,13 +396,10 @@ static cutset_status infer_graph(cs_run *run, cs_scope *scope)
     const cs_graph *g = scope->g;
     for (size_t i = 0; i < g->nodes.len; i++) {
         infer_node(run, scope, g->topo[i]);
-        if (run->status != CUTSET_OK)
-            return run->status;
+        if (run->status != CUTSET_OK) return run->status;
         if (run->done % PROGRESS_STEP == 0) {
-            cutset_status s =
-                cs_progress(run->progress, "inferring types", run->done, 0, run->err);
-            if (s != CUTSET_OK)
-                return s;
+            cutset_status s = cs_progress(run->progress, "inferring types", run->done, 0, run->err);
+            if (s != CUTSET_OK) return s;
         }
     }
     return CUTSET_OK;

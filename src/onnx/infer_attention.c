@@ -22,13 +22,10 @@ static layout layout_of(const cs_op *op, uint32_t arg, const char *heads_attr)
     cs_shape s;
     layout l = {CS_DIM_UNKNOWN, CS_DIM_UNKNOWN, CS_DIM_UNKNOWN, CS_DIM_UNKNOWN};
     int rank = cs_op_shape(op, arg, &s);
-    if (rank == 4)
-        return (layout){s.dim[0], s.dim[1], s.dim[2], s.dim[3]};
-    if (rank != 3)
-        return l;
+    if (rank == 4) return (layout){s.dim[0], s.dim[1], s.dim[2], s.dim[3]};
+    if (rank != 3) return l;
     l = (layout){s.dim[0], heads(op, heads_attr), s.dim[1], CS_DIM_UNKNOWN};
-    if (l.heads > 0)
-        l.size = cs_dim_div(s.dim[2], l.heads);
+    if (l.heads > 0) l.size = cs_dim_div(s.dim[2], l.heads);
     return l;
 }
 
@@ -40,8 +37,7 @@ static void infer_attention(cs_op *op)
     layout q = layout_of(op, 0, "q_num_heads"), k = layout_of(op, 1, "kv_num_heads"),
            v = layout_of(op, 2, "kv_num_heads");
     cs_dim total = k.length;
-    if (cs_op_has(op, 4))
-        total = cs_dim_add(total, cs_op_dim(op, 4, 2));
+    if (cs_op_has(op, 4)) total = cs_dim_add(total, cs_op_dim(op, 4, 2));
     cs_shape y = {.rank = 3, .dim = {q.batch, q.length, cs_dim_mul(q.heads, v.size)}};
     if (rank == 4)
         y = (cs_shape){.rank = 4, .dim = {q.batch, q.heads, q.length, v.size}};
@@ -64,7 +60,9 @@ static void infer_flex_attention(cs_op *op)
     cs_op_put(op, 0, e, &y);
     /* The modifiers see the scores, in the precision of the softmax. */
     cs_elem precision = cs_op_dtype(op, "softmax_precision",
-                                    e == CS_F64 ? CS_F64 : e ? CS_F32 : CS_ELEM_NONE);
+                                    e == CS_F64 ? CS_F64
+                                    : e         ? CS_F32
+                                                : CS_ELEM_NONE);
     cs_shape s = {.rank = 4, .dim = {q.batch, q.heads, q.length, k.length}};
     cs_type scores = cs_type_tensor(op->pool, precision, s.rank, s.dim);
     if (scores == CS_NONE) {
@@ -126,8 +124,7 @@ static void infer_ms_attention(cs_op *op)
     present.dim[0] = 2;
     present.dim[1] = y.dim[0];
     present.dim[2] = heads(op, "num_heads");
-    if (n == CS_ABSENT)
-        present.dim[4] = cs_dim_div(y.dim[2], present.dim[2]);
+    if (n == CS_ABSENT) present.dim[4] = cs_dim_div(y.dim[2], present.dim[2]);
     cs_op_put(op, 1, e, &present);
 }
 
@@ -169,8 +166,7 @@ static void infer_group_query(cs_op *op)
     cs_dim size = CS_DIM_UNKNOWN;
     if (h > 0 && kv > 0)
         size = cs_dim_div(y.dim[2], cs_op_has(op, 1) ? h : cs_dim_add(h, cs_dim_mul(kv, 2)));
-    if (!cs_op_has(op, 1))
-        y.dim[2] = cs_dim_mul(h, size);
+    if (!cs_op_has(op, 1)) y.dim[2] = cs_dim_mul(h, size);
     cs_op_put(op, 0, cs_op_elem(op, 0), &y);
     cs_shape_rank(&present, 4);
     present.dim[0] = y.dim[0];
@@ -185,6 +181,7 @@ static void infer_group_query(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_MS, name, cs_infer_rule, 0, rule, NULL}
@@ -220,4 +217,5 @@ static const cs_entry table[] = {
     {CS_DOMAIN_MS, "LinearAttention", infer_linear_attention, 0, NULL, NULL},
     RULE("CausalConvWithState", "0=0 0~0 0"),
 };
+/* clang-format on */
 const cs_family cs_infer_attention = CS_FAMILY(table);

@@ -1,10 +1,10 @@
 /* Operators that own graphs: If, Loop, Scan, SequenceMap, calls of model-local functions.
  *
  * If joins its branches; where the condition is known, one counts. Loop and Scan start with the
- * types of the initial values; what the body returns for them is joined in until nothing changes (at
- * most PASSES times, then only the element type is kept). A body that was inferred RUNS_MAX times,
- * because it stands in other loops, starts with the element types at once: the number of passes is
- * linear in the nesting depth.
+ * types of the initial values; what the body returns for them is joined in until nothing changes
+ * (at most PASSES times, then only the element type is kept). A body that was inferred RUNS_MAX
+ * times, because it stands in other loops, starts with the element types at once: the number of
+ * passes is linear in the nesting depth.
  */
 #include "onnx/infer_ops.h"
 
@@ -27,12 +27,9 @@ static void put_results(cs_op *op, uint32_t b)
 static void infer_if(cs_op *op)
 {
     uint32_t then = cs_op_find_body(op, "then_branch"), other = cs_op_find_body(op, "else_branch");
-    if (then != CS_NONE)
-        cs_op_body(op, then, NULL, 0, false);
-    if (other != CS_NONE)
-        cs_op_body(op, other, NULL, 0, false);
-    if (then == CS_NONE || other == CS_NONE)
-        return;
+    if (then != CS_NONE) cs_op_body(op, then, NULL, 0, false);
+    if (other != CS_NONE) cs_op_body(op, other, NULL, 0, false);
+    if (then == CS_NONE || other == CS_NONE) return;
     int64_t taken;
     cs_list condition;
     cs_op_list(op, 0, &condition);
@@ -41,8 +38,9 @@ static void infer_if(cs_op *op)
         return;
     }
     for (uint32_t i = 0; i < op->node->n_out; i++)
-        cs_op_put_type(op, i, cs_type_join(op->pool, cs_op_body_out(op, then, i),
-                                           cs_op_body_out(op, other, i)));
+        cs_op_put_type(
+            op, i,
+            cs_type_join(op->pool, cs_op_body_out(op, then, i), cs_op_body_out(op, other, i)));
 }
 
 /* ---- Loop, Scan ---- */
@@ -53,14 +51,11 @@ static cs_type loosen(cs_op *op, cs_type t, bool rank)
     cs_type_info info = *cs_type_get(op->pool, t);
     if (info.kind == CS_SEQ || info.kind == CS_OPT) {
         cs_type inner = loosen(op, info.inner, rank);
-        if (inner == CS_NONE)
-            return CS_NONE;
+        if (inner == CS_NONE) return CS_NONE;
         return info.kind == CS_SEQ ? cs_type_seq(op->pool, inner) : cs_type_opt(op->pool, inner);
     }
-    if (info.kind != CS_TENSOR || info.rank < 0)
-        return t;
-    if (!rank && info.elem == CS_ELEM_NONE)
-        return 0;
+    if (info.kind != CS_TENSOR || info.rank < 0) return t;
+    if (!rank && info.elem == CS_ELEM_NONE) return 0;
     return cs_type_tensor(op->pool, info.elem, rank ? info.rank : CS_RANK_UNKNOWN, NULL);
 }
 
@@ -80,8 +75,7 @@ static void loosen_all(cs_op *op, cs_type *t, uint32_t n, bool rank)
 static void settle_carried(cs_op *op, uint32_t b, cs_type *in, uint32_t n_in, uint32_t first,
                            uint32_t n, uint32_t out)
 {
-    if (cs_op_body_passes(op, b) > RUNS_MAX)
-        loosen_all(op, in + first, n, false);
+    if (cs_op_body_passes(op, b) > RUNS_MAX) loosen_all(op, in + first, n, false);
     for (int pass = 0; pass <= PASSES; pass++) {
         bool stable = true;
         cs_op_body(op, b, in, n_in, false);
@@ -94,10 +88,8 @@ static void settle_carried(cs_op *op, uint32_t b, cs_type *in, uint32_t n_in, ui
             stable = stable && all == in[first + i];
             in[first + i] = all;
         }
-        if (stable || cs_op_failed(op))
-            return;
-        if (pass >= PASSES - 2)
-            loosen_all(op, in + first, n, pass == PASSES - 2);
+        if (stable || cs_op_failed(op)) return;
+        if (pass >= PASSES - 2) loosen_all(op, in + first, n, pass == PASSES - 2);
     }
 }
 
@@ -106,8 +98,7 @@ static cs_type stacked(cs_op *op, cs_type t, int64_t axis, cs_dim d)
 {
     cs_type_info info = *cs_type_get(op->pool, t);
     cs_shape s;
-    if (info.kind != CS_TENSOR)
-        return 0;
+    if (info.kind != CS_TENSOR) return 0;
     cs_shape_rank(&s, info.rank < 0 ? -1 : (int64_t)info.rank + 1);
     int at = cs_axis(axis, s.rank);
     for (int i = 0, k = 0; at >= 0 && i < s.rank; i++)
@@ -121,8 +112,7 @@ static cs_type unstacked(cs_op *op, cs_type t, int64_t axis, cs_dim *d)
     cs_type_info info = *cs_type_get(op->pool, t);
     cs_shape s;
     *d = CS_DIM_UNKNOWN;
-    if (info.kind != CS_TENSOR)
-        return 0;
+    if (info.kind != CS_TENSOR) return 0;
     int at = info.rank <= CS_SHAPE_MAX ? cs_axis(axis, info.rank) : -1;
     cs_shape_rank(&s, at < 0 ? -1 : (int64_t)info.rank - 1);
     for (int i = 0, k = 0; at >= 0 && i < info.rank; i++) {
@@ -147,15 +137,13 @@ static cs_type scalar_unless_declared(cs_op *op, uint32_t b, uint32_t in, cs_ele
 static void infer_loop(cs_op *op)
 {
     uint32_t b = cs_op_find_body(op, "body");
-    if (b == CS_NONE)
-        return;
+    if (b == CS_NONE) return;
     uint32_t n_in = cs_op_body_inputs(op, b), n_out = cs_op_body_outputs(op, b);
     uint32_t n = op->node->n_arg > 2 ? op->node->n_arg - 2 : 0;
     n = n_in >= 2 && n > n_in - 2 ? n_in - 2 : n;
     n = n_out >= 1 && n > n_out - 1 ? n_out - 1 : n;
     cs_type *in = cs_op_room(op, (size_t)n + 2);
-    if (!in || n_out < 1)
-        return;
+    if (!in || n_out < 1) return;
     in[0] = scalar_unless_declared(op, b, 0, CS_I64);
     in[1] = scalar_unless_declared(op, b, 1, CS_BOOL);
     if (in[0] == CS_NONE || in[1] == CS_NONE) {
@@ -166,8 +154,8 @@ static void infer_loop(cs_op *op)
         in[2 + i] = cs_op_type(op, 2 + i);
     settle_carried(op, b, in, n + 2, 2, n, 1);
     for (uint32_t i = 0; i < op->node->n_out && !cs_op_failed(op); i++) {
-        cs_type t = i < n ? in[2 + i]
-                          : stacked(op, cs_op_body_out(op, b, 1 + i), 0, CS_DIM_UNKNOWN);
+        cs_type t =
+            i < n ? in[2 + i] : stacked(op, cs_op_body_out(op, b, 1 + i), 0, CS_DIM_UNKNOWN);
         cs_op_put_type(op, i, t);
     }
 }
@@ -188,11 +176,9 @@ static void infer_scan(cs_op *op)
 {
     int64_t n_scan;
     uint32_t b = cs_op_find_body(op, "body"), skip = op->opset < 9 ? 1 : 0;
-    if (b == CS_NONE || !cs_op_int(op, "num_scan_inputs", -1, &n_scan))
-        return;
+    if (b == CS_NONE || !cs_op_int(op, "num_scan_inputs", -1, &n_scan)) return;
     int64_t n_args = (int64_t)op->node->n_arg - skip;
-    if (n_scan < 1 || n_scan > n_args)
-        return;
+    if (n_scan < 1 || n_scan > n_args) return;
     uint32_t n = (uint32_t)(n_args - n_scan), n_in = (uint32_t)n_args;
     cs_dim length = CS_DIM_UNKNOWN, batch = CS_DIM_UNKNOWN, d;
     cs_type *in = cs_op_room(op, n_in);
@@ -213,8 +199,7 @@ static void infer_scan(cs_op *op)
             return;
         }
     }
-    if (!in)
-        return;
+    if (!in) return;
     settle_carried(op, b, in, n_in, 0, n, 0);
     for (uint32_t i = 0; i < op->node->n_out && !cs_op_failed(op); i++) {
         int64_t axis = 0;
@@ -223,8 +208,7 @@ static void infer_scan(cs_op *op)
             t = stacked(op, t, axis, length);
         else if (i >= n)
             t = 0;
-        if (skip && t != CS_NONE)
-            t = stacked(op, t, 0, batch);
+        if (skip && t != CS_NONE) t = stacked(op, t, 0, batch);
         cs_op_put_type(op, i, t);
     }
 }
@@ -235,8 +219,7 @@ static void infer_map(cs_op *op)
 {
     uint32_t b = cs_op_find_body(op, "body");
     cs_type *in = b == CS_NONE ? NULL : cs_op_room(op, op->node->n_arg);
-    if (!in)
-        return;
+    if (!in) return;
     for (uint32_t i = 0; i < op->node->n_arg; i++) {
         in[i] = cs_op_type(op, i);
         const cs_type_info *info = cs_type_get(op->pool, in[i]);
@@ -259,14 +242,14 @@ void cs_infer_call(cs_op *op)
 {
     uint32_t b = cs_op_find_body(op, NULL);
     cs_type *in = b == CS_NONE ? NULL : cs_op_room(op, op->node->n_arg);
-    if (!in)
-        return;
+    if (!in) return;
     for (uint32_t i = 0; i < op->node->n_arg; i++)
         in[i] = cs_op_type(op, i);
     cs_op_body(op, b, in, op->node->n_arg, true);
     put_results(op, b);
 }
 
+/* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 static const cs_entry table[] = {
     ONNX("If", infer_if),
@@ -274,4 +257,5 @@ static const cs_entry table[] = {
     ONNX("Scan", infer_scan),
     ONNX("SequenceMap", infer_map),
 };
+/* clang-format on */
 const cs_family cs_infer_flow = CS_FAMILY(table);

@@ -12,8 +12,7 @@
 static int scales_of_input(const cs_op *op, uint32_t arg, float *out)
 {
     const cs_storage *s = cs_op_const(op, arg, CS_F32);
-    if (!s || !s->data || s->bytes % 4 != 0 || s->bytes > SCALES_MAX * 4)
-        return -1;
+    if (!s || !s->data || s->bytes % 4 != 0 || s->bytes > SCALES_MAX * 4) return -1;
     memcpy(out, s->data, (size_t)s->bytes);
     return (int)(s->bytes / 4);
 }
@@ -22,16 +21,14 @@ static int scales_of_attr(const cs_op *op, float *out)
 {
     const float *x;
     int n = cs_op_floats(op, "scales", &x);
-    if (n < 0 || n > SCALES_MAX)
-        return -1;
+    if (n < 0 || n > SCALES_MAX) return -1;
     memcpy(out, x, (size_t)n * sizeof *x);
     return n;
 }
 
 static cs_dim scaled(cs_dim d, float by)
 {
-    if (by == 1)
-        return d;
+    if (by == 1) return d;
     /* The runtimes compute in f32, so do we; a size it cannot hold is not worth guessing. */
     float x = floorf((float)d * by);
     return d < 0 || !(x >= 0 && x <= 0x1p30f) ? CS_DIM_UNKNOWN : (cs_dim)x;
@@ -66,8 +63,7 @@ static int resized_axis(const cs_list *axes, int k, int rank)
 
 static void resize_by_sizes(const cs_op *op, cs_shape *s, const cs_list *sizes, const cs_list *axes)
 {
-    bool stretch =
-        cs_span_is(cs_op_text(op, "keep_aspect_ratio_policy", "stretch"), "stretch");
+    bool stretch = cs_span_is(cs_op_text(op, "keep_aspect_ratio_policy", "stretch"), "stretch");
     for (int k = 0; k < sizes->len; k++) {
         cs_dim *d = &s->dim[resized_axis(axes, k, s->rank)];
         *d = stretch ? cs_item_dim(sizes->at[k]) : CS_DIM_UNKNOWN;
@@ -83,8 +79,7 @@ void cs_infer_resize(cs_op *op)
     cs_op_shape(op, 0, &s);
     cs_op_list_attr(op, "axes", &axes);
     int n = scales_of_input(op, op->opset < 11 ? 1 : 2, scale);
-    if (op->opset >= 11)
-        cs_op_list(op, 3, &sizes);
+    if (op->opset >= 11) cs_op_list(op, 3, &sizes);
     if (s.rank < 0 && axes.state == CS_LIST_ABSENT)
         cs_shape_rank(&s, sizes.state >= CS_LIST_LENGTH && sizes.len ? sizes.len : n > 0 ? n : -1);
     bool usable = axes.state == CS_LIST_ABSENT || cs_list_axes(&axes, s.rank, flags);
@@ -101,8 +96,7 @@ void cs_infer_resize(cs_op *op)
         }
     } else {
         for (int i = 0; i < s.rank; i++)
-            if (axes.state == CS_LIST_ABSENT || !usable || flags[i])
-                s.dim[i] = CS_DIM_UNKNOWN;
+            if (axes.state == CS_LIST_ABSENT || !usable || flags[i]) s.dim[i] = CS_DIM_UNKNOWN;
     }
     cs_op_put(op, 0, cs_op_elem(op, 0), &s);
 }
@@ -118,8 +112,8 @@ void cs_infer_grid_sample(cs_op *op)
     cs_shape_rank(&out, x.rank >= 0 ? x.rank : grid.rank);
     if (out.rank >= 3) {
         out.dim[0] = x.rank >= 0 ? x.dim[0] : CS_DIM_UNKNOWN;
-        out.dim[last ? out.rank - 1 : 1] = x.rank >= 0 ? x.dim[last ? out.rank - 1 : 1]
-                                                        : CS_DIM_UNKNOWN;
+        out.dim[last ? out.rank - 1 : 1] =
+            x.rank >= 0 ? x.dim[last ? out.rank - 1 : 1] : CS_DIM_UNKNOWN;
         for (int i = 0; i < out.rank - 2 && grid.rank == out.rank; i++)
             out.dim[(last ? 1 : 2) + i] = grid.dim[1 + i];
     }
@@ -134,8 +128,7 @@ static void infer_affine_grid(cs_op *op)
     cs_op_list(op, 1, &size);
     int rank = size.state >= CS_LIST_LENGTH ? size.len : -1;
     cs_dim rows = cs_op_dim(op, 0, 1);
-    if (rank < 0 && (rows == 2 || rows == 3))
-        rank = (int)rows + 2;
+    if (rank < 0 && (rows == 2 || rows == 3)) rank = (int)rows + 2;
     cs_shape_rank(&out, rank);
     if (rank == 4 || rank == 5) {
         for (int i = 1; i < rank - 1 && size.state == CS_LIST_KNOWN; i++)
@@ -153,7 +146,9 @@ static void infer_col2im(cs_op *op)
     cs_shape out;
     cs_op_list(op, 1, &image);
     cs_op_list(op, 2, &block);
-    int n = image.state >= CS_LIST_LENGTH ? image.len : block.state >= CS_LIST_LENGTH ? block.len : -1;
+    int n = image.state >= CS_LIST_LENGTH   ? image.len
+            : block.state >= CS_LIST_LENGTH ? block.len
+                                            : -1;
     cs_shape_rank(&out, n < 0 ? -1 : (int64_t)n + 2);
     if (out.rank < 0) {
         cs_op_put(op, 0, cs_op_elem(op, 0), &out);
@@ -184,7 +179,8 @@ static void put_regions(cs_op *op, cs_dim height, cs_dim width)
 static void infer_roi_align(cs_op *op)
 {
     int64_t h, w;
-    bool told_h = cs_op_int(op, "output_height", 1, &h), told_w = cs_op_int(op, "output_width", 1, &w);
+    bool told_h = cs_op_int(op, "output_height", 1, &h),
+         told_w = cs_op_int(op, "output_width", 1, &w);
     put_regions(op, told_h ? cs_dim_number(h) : CS_DIM_UNKNOWN,
                 told_w ? cs_dim_number(w) : CS_DIM_UNKNOWN);
 }
@@ -211,11 +207,11 @@ static void infer_image_decoder(cs_op *op)
     cs_span format = cs_op_text(op, "pixel_format", "RGB");
     cs_shape s;
     cs_shape_rank(&s, 3);
-    if (format.len)
-        s.dim[2] = cs_span_is(format, "Grayscale") ? 1 : 3;
+    if (format.len) s.dim[2] = cs_span_is(format, "Grayscale") ? 1 : 3;
     cs_op_put(op, 0, CS_U8, &s);
 }
 
+/* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 static const cs_entry table[] = {
     ONNX("Resize", cs_infer_resize),
@@ -232,4 +228,5 @@ static const cs_entry table[] = {
     {CS_DOMAIN_MS, "GridSample", cs_infer_grid_sample, 0, NULL, NULL},
     {CS_DOMAIN_MS, "CropAndResize", infer_crop_and_resize, 0, NULL, NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_image = CS_FAMILY(table);

@@ -14,8 +14,7 @@ void cs_infer_gather(cs_op *op)
     bool told = cs_op_int(op, packed ? "gather_axis" : "axis", 0, &axis);
     int k = told ? cs_axis(axis, data.rank) : -1;
     cs_shape_rank(&out, data.rank < 1 || at.rank < 0 ? -1 : (int64_t)data.rank + at.rank - 1);
-    if (packed && data.rank > 0)
-        data.dim[data.rank - 1] = CS_DIM_UNKNOWN;
+    if (packed && data.rank > 0) data.dim[data.rank - 1] = CS_DIM_UNKNOWN;
     if (out.rank >= 0 && k >= 0) {
         out.rank = 0;
         for (int i = 0; i < k; i++)
@@ -190,8 +189,7 @@ void cs_infer_reduce(cs_op *op)
     if (!told) {
         cs_shape_unknown(&s);
     } else if (none && !noop) {
-        if (!keep)
-            s.rank = 0; /* whatever the input's rank */
+        if (!keep) s.rank = 0; /* whatever the input's rank */
         for (int i = 0; i < s.rank; i++)
             s.dim[i] = 1;
     } else if (!none) {
@@ -206,6 +204,7 @@ void cs_infer_reduce(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define SAME(name) {CS_DOMAIN_ONNX, name, cs_infer_same, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
 #define ENTRY(name, f, param, data) {CS_DOMAIN_ONNX, name, f, param, NULL, data}
@@ -233,7 +232,8 @@ static const cs_entry table[] = {
     {CS_DOMAIN_MS, "GatherND", cs_infer_gather_nd, 0, NULL, NULL},
     {CS_DOMAIN_MS, "GatherBlockQuantized", cs_infer_gather, 2, NULL, NULL},
     {CS_DOMAIN_MS, "QLinearReduceMean", cs_infer_reduce, CS_AXES_ATTR, NULL, NULL},
-    {CS_DOMAIN_MS, "ReduceSumInteger", cs_infer_reduce, CS_AXES_ATTR | CS_I32 << CS_ELEM_SHIFT, NULL,
-     NULL},
+    {CS_DOMAIN_MS, "ReduceSumInteger", cs_infer_reduce, CS_AXES_ATTR | CS_I32 << CS_ELEM_SHIFT,
+     NULL, NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_index = CS_FAMILY(table);

@@ -26,8 +26,7 @@ static bool all_equal(const cs_op *op)
 {
     cs_type t = cs_op_type(op, 0);
     for (uint32_t i = 1; i < op->node->n_arg; i++)
-        if (cs_op_type(op, i) != t)
-            return false;
+        if (cs_op_type(op, i) != t) return false;
     return cs_type_get(op->pool, t)->kind == CS_TENSOR;
 }
 
@@ -35,8 +34,7 @@ static bool all_equal(const cs_op *op)
 static bool old_broadcast(const cs_op *op, cs_shape *s)
 {
     cs_shape b;
-    if (op->opset >= 7 || op->entry->domain != CS_DOMAIN_ONNX || op->node->n_arg != 2)
-        return false;
+    if (op->opset >= 7 || op->entry->domain != CS_DOMAIN_ONNX || op->node->n_arg != 2) return false;
     cs_op_shape(op, 1, &b);
     int64_t broadcast;
     if (cs_op_int(op, "broadcast", 0, &broadcast) && broadcast == 0 && b.rank == s->rank)
@@ -100,14 +98,13 @@ static cs_elem elem_by_onnx_name(cs_span name)
         const char *name;
         cs_elem elem;
     } names[] = {
-        {"FLOAT", CS_F32},     {"UINT8", CS_U8},      {"INT8", CS_I8},   {"UINT16", CS_U16},
-        {"INT16", CS_I16},     {"INT32", CS_I32},     {"INT64", CS_I64}, {"STRING", CS_STR},
-        {"BOOL", CS_BOOL},     {"FLOAT16", CS_F16},   {"DOUBLE", CS_F64}, {"UINT32", CS_U32},
-        {"UINT64", CS_U64},    {"COMPLEX64", CS_C64}, {"COMPLEX128", CS_C128},
+        {"FLOAT", CS_F32},  {"UINT8", CS_U8},      {"INT8", CS_I8},         {"UINT16", CS_U16},
+        {"INT16", CS_I16},  {"INT32", CS_I32},     {"INT64", CS_I64},       {"STRING", CS_STR},
+        {"BOOL", CS_BOOL},  {"FLOAT16", CS_F16},   {"DOUBLE", CS_F64},      {"UINT32", CS_U32},
+        {"UINT64", CS_U64}, {"COMPLEX64", CS_C64}, {"COMPLEX128", CS_C128},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (cs_span_is(name, names[i].name))
-            return names[i].elem;
+        if (cs_span_is(name, names[i].name)) return names[i].elem;
     return CS_ELEM_NONE;
 }
 
@@ -160,17 +157,15 @@ static void infer_constant(cs_op *op)
         cs_elem elem;
         bool list;
     } forms[] = {
-        {"value_int", CS_I64, false},   {"value_ints", CS_I64, true},
-        {"value_float", CS_F32, false}, {"value_floats", CS_F32, true},
+        {"value_int", CS_I64, false},    {"value_ints", CS_I64, true},
+        {"value_float", CS_F32, false},  {"value_floats", CS_F32, true},
         {"value_string", CS_STR, false}, {"value_strings", CS_STR, true},
     };
     const cs_attr *a = cs_node_attr(op->g, op->node, "value");
-    if (a && a->kind == CS_ATTR_TENSOR)
-        cs_op_put_type(op, 0, a->type);
+    if (a && a->kind == CS_ATTR_TENSOR) cs_op_put_type(op, 0, a->type);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         a = cs_node_attr(op->g, op->node, forms[i].attr);
-        if (!a)
-            continue;
+        if (!a) continue;
         cs_shape s = {.rank = 0};
         bool known = a->kind >= CS_ATTR_INTS && a->kind <= CS_ATTR_STRINGS;
         if (forms[i].list)
@@ -198,13 +193,10 @@ static void infer_constant_of_shape(cs_op *op)
 static cs_dim range_length(const cs_op *op)
 {
     double start, limit, delta = 1;
-    if (!cs_op_scalar(op, 0, &start) || !cs_op_scalar(op, 1, &limit))
-        return CS_DIM_UNKNOWN;
-    if (cs_op_has(op, 2) && !cs_op_scalar(op, 2, &delta))
-        return CS_DIM_UNKNOWN;
+    if (!cs_op_scalar(op, 0, &start) || !cs_op_scalar(op, 1, &limit)) return CS_DIM_UNKNOWN;
+    if (cs_op_has(op, 2) && !cs_op_scalar(op, 2, &delta)) return CS_DIM_UNKNOWN;
     double n = ceil((limit - start) / delta);
-    if (delta == 0 || !(n <= 0x1p53))
-        return CS_DIM_UNKNOWN;
+    if (delta == 0 || !(n <= 0x1p53)) return CS_DIM_UNKNOWN;
     return n > 0 ? (cs_dim)n : 0;
 }
 
@@ -220,6 +212,7 @@ void cs_infer_range(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define SAME(name) {CS_DOMAIN_ONNX, name, cs_infer_same, 0, NULL, NULL}
 #define WIDE(name, elem) {CS_DOMAIN_ONNX, name, cs_infer_broadcast, elem, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
@@ -279,4 +272,5 @@ static const cs_entry table[] = {
     {CS_DOMAIN_ONNX, "Range", cs_infer_range, 0, NULL, cs_data_range},
     {CS_DOMAIN_MS, "Range", cs_infer_range, 0, NULL, cs_data_range},
 };
+/* clang-format on */
 const cs_family cs_infer_math = CS_FAMILY(table);

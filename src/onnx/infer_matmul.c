@@ -15,8 +15,7 @@ static cs_elem elem_of(const cs_op *op)
 
 static void swap_last(cs_shape *s)
 {
-    if (s->rank < 2)
-        return;
+    if (s->rank < 2) return;
     cs_dim d = s->dim[s->rank - 1];
     s->dim[s->rank - 1] = s->dim[s->rank - 2];
     s->dim[s->rank - 2] = d;
@@ -109,8 +108,7 @@ static bool is_label(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 /* The same label: equal sizes, or 1, which is broadcast. */
 static cs_dim label_dim(cs_dim a, cs_dim b)
 {
-    if (a == 1 || b == 1)
-        return a == 1 ? b : a;
+    if (a == 1 || b == 1) return a == 1 ? b : a;
     return cs_dim_same(a, b);
 }
 
@@ -143,14 +141,12 @@ static void read_term(labels *l, cs_span term, const cs_shape *s)
             l->odd = true;
         }
     }
-    if (s->rank >= 0 && at != s->rank)
-        l->odd = true;
+    if (s->rank >= 0 && at != s->rank) l->odd = true;
 }
 
 static void push_dots(const labels *l, cs_shape *out)
 {
-    if (l->dots.rank < 0)
-        cs_shape_unknown(out);
+    if (l->dots.rank < 0) cs_shape_unknown(out);
     for (int k = 0; k < l->dots.rank; k++)
         cs_shape_push(out, l->dots.dim[k]);
 }
@@ -172,11 +168,9 @@ static void read_output(const labels *l, cs_span term, cs_shape *out)
 static void implied_output(const labels *l, cs_shape *out)
 {
     out->rank = 0;
-    if (l->has_dots)
-        push_dots(l, out);
+    if (l->has_dots) push_dots(l, out);
     for (int c = 0; c < 128; c++)
-        if (l->count[c] == 1)
-            cs_shape_push(out, l->dim[c]);
+        if (l->count[c] == 1) cs_shape_push(out, l->dim[c]);
 }
 
 static void infer_einsum(cs_op *op)
@@ -196,8 +190,7 @@ static void infer_einsum(cs_op *op)
         cs_span term = {left.at, comma ? (size_t)(comma - left.at) : left.len};
         cs_op_shape(op, n++, &s);
         read_term(&l, term, &s);
-        if (!comma)
-            break;
+        if (!comma) break;
         left = (cs_span){comma + 1, left.len - term.len - 1};
         l.odd = l.odd || n == op->node->n_arg;
     }
@@ -205,13 +198,13 @@ static void infer_einsum(cs_op *op)
         read_output(&l, right, &out);
     else
         implied_output(&l, &out);
-    if (l.odd || n != op->node->n_arg || !cs_op_any(op, "equation"))
-        cs_shape_unknown(&out);
+    if (l.odd || n != op->node->n_arg || !cs_op_any(op, "equation")) cs_shape_unknown(&out);
     cs_op_put(op, 0, cs_op_elem(op, 0), &out);
 }
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define ONNX(name, f, param) {CS_DOMAIN_ONNX, name, f, param, NULL, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
 static const cs_entry table[] = {
@@ -239,4 +232,5 @@ static const cs_entry table[] = {
     MS("MatMulNBitsQLoRA", infer_packed_matmul, 0),
     {CS_DOMAIN_MS, "MatMulFpQ4", cs_infer_rule, 0, "0~0", NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_matrix = CS_FAMILY(table);

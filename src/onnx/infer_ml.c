@@ -13,8 +13,7 @@ static void infer_array_feature_extractor(cs_op *op)
         x.rank = 2;
         x.dim[0] = 1;
     }
-    if (x.rank > 0)
-        x.dim[x.rank - 1] = picked;
+    if (x.rank > 0) x.dim[x.rank - 1] = picked;
     cs_op_put(op, 0, cs_op_elem(op, 0), &x);
 }
 
@@ -42,8 +41,7 @@ static void infer_category_mapper(cs_op *op)
 static cs_dim count_of(const cs_op *op, const char *ints, const char *strings)
 {
     const cs_attr *a = cs_node_attr(op->g, op->node, ints);
-    if (!a)
-        a = cs_node_attr(op->g, op->node, strings);
+    if (!a) a = cs_node_attr(op->g, op->node, strings);
     bool list = a && (a->kind == CS_ATTR_INTS || a->kind == CS_ATTR_STRINGS);
     return list ? cs_dim_number((int64_t)a->len) : CS_DIM_UNKNOWN;
 }
@@ -76,19 +74,16 @@ static void infer_label_encoder(cs_op *op)
     static const struct {
         const char *attr;
         cs_elem elem;
-    } forms[] = {
-        {"values_strings", CS_STR}, {"values_int64s", CS_I64}, {"values_floats", CS_F32}};
+    } forms[] = {{"values_strings", CS_STR}, {"values_int64s", CS_I64}, {"values_floats", CS_F32}};
     cs_elem e = CS_ELEM_NONE;
     if (op->opset < 2) {
         cs_elem from = cs_op_elem(op, 0);
         e = from == CS_STR ? CS_I64 : from == CS_I64 ? CS_STR : CS_ELEM_NONE;
     } else {
         const cs_attr *a = cs_node_attr(op->g, op->node, "values_tensor");
-        if (a && a->kind == CS_ATTR_TENSOR)
-            e = cs_type_get(op->pool, a->type)->elem;
+        if (a && a->kind == CS_ATTR_TENSOR) e = cs_type_get(op->pool, a->type)->elem;
         for (size_t i = 0; !a && i < sizeof forms / sizeof *forms && !e; i++)
-            if (cs_op_any(op, forms[i].attr))
-                e = forms[i].elem;
+            if (cs_op_any(op, forms[i].attr)) e = forms[i].elem;
     }
     cs_shape s;
     cs_op_shape(op, 0, &s);
@@ -108,13 +103,10 @@ static void infer_zip_map(cs_op *op)
     cs_elem key = cs_op_any(op, "classlabels_strings")  ? CS_STR
                   : cs_op_any(op, "classlabels_int64s") ? CS_I64
                                                         : CS_ELEM_NONE;
-    if (key == CS_ELEM_NONE)
-        return;
+    if (key == CS_ELEM_NONE) return;
     cs_type t = cs_type_tensor(op->pool, CS_F32, 0, NULL);
-    if (t != CS_NONE)
-        t = cs_type_map(op->pool, key, t);
-    if (t != CS_NONE)
-        t = cs_type_seq(op->pool, t);
+    if (t != CS_NONE) t = cs_type_map(op->pool, key, t);
+    if (t != CS_NONE) t = cs_type_seq(op->pool, t);
     cs_op_put_type(op, 0, t);
 }
 
@@ -131,15 +123,15 @@ static cs_dim rows(const cs_op *op)
 static void infer_classifier(cs_op *op)
 {
     const char *strings = "classlabels_strings";
-    const char *ints = cs_op_any(op, "classlabels_ints") ? "classlabels_ints" : "classlabels_int64s";
+    const char *ints =
+        cs_op_any(op, "classlabels_ints") ? "classlabels_ints" : "classlabels_int64s";
     const cs_attr *a = cs_node_attr(op->g, op->node, strings);
     bool names = a && (a->kind != CS_ATTR_STRINGS || a->len > 0);
     cs_shape labels = {.rank = 1}, scores = {.rank = 2};
     labels.dim[0] = scores.dim[0] = rows(op);
     scores.dim[1] = names ? count_of(op, strings, strings) : count_of(op, ints, ints);
     /* Binary models may score one class or two. */
-    if (scores.dim[1] < 3)
-        scores.dim[1] = CS_DIM_UNKNOWN;
+    if (scores.dim[1] < 3) scores.dim[1] = CS_DIM_UNKNOWN;
     if (op->entry->param) /* SVM: one against one may give more scores than classes */
         scores.dim[1] = CS_DIM_UNKNOWN;
     cs_op_put(op, 0, names ? CS_STR : CS_I64, &labels);
@@ -158,6 +150,7 @@ static void infer_regressor(cs_op *op)
     cs_op_put(op, 0, same ? cs_op_elem(op, 0) : CS_F32, &s);
 }
 
+/* clang-format off */
 #define ML(name, f) {CS_DOMAIN_ML, name, f, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ML, name, cs_infer_rule, 0, rule, NULL}
 #define REGRESSOR(name, attr) {CS_DOMAIN_ML, name, infer_regressor, 0, attr, NULL}
@@ -182,4 +175,5 @@ static const cs_entry table[] = {
     REGRESSOR("TreeEnsembleRegressor", "n_targets"),
     ML("ZipMap", infer_zip_map),
 };
+/* clang-format on */
 const cs_family cs_infer_ml = CS_FAMILY(table);

@@ -53,6 +53,7 @@ static void infer_embedding(cs_op *op)
     cs_op_put(op, 0, cs_op_elem(op, 0), &s);
 }
 
+/* clang-format off */
 #define SAME(name) {CS_DOMAIN_MS, name, cs_infer_same, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_MS, name, cs_infer_rule, 0, rule, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
@@ -90,4 +91,5 @@ static const cs_entry table[] = {
     RULE("Sampling", "i32[?,?] f32[?,?]"),
     RULE("BifurcationDetector", "i64[?] i64[]"),
 };
+/* clang-format on */
 const cs_family cs_infer_ms = CS_FAMILY(table);

@@ -27,11 +27,9 @@ static bool ints(const cs_op *op, const char *name, int n, int64_t least, int64_
             out[i] = otherwise;
         return true;
     }
-    if (len != n)
-        return false;
+    if (len != n) return false;
     for (int i = 0; i < n; i++) {
-        if (x[i] < least || x[i] > SMALL)
-            return false;
+        if (x[i] < least || x[i] > SMALL) return false;
         out[i] = x[i];
     }
     return true;
@@ -41,17 +39,13 @@ static bool ints(const cs_op *op, const char *name, int n, int64_t least, int64_
 static bool kernel(const cs_op *op, int weights, window *w)
 {
     cs_shape s;
-    if (ints(op, "kernel_shape", w->n, 1, 0, w->kernel))
-        return true;
-    if (weights < 0 || cs_op_any(op, "kernel_shape"))
-        return false;
+    if (ints(op, "kernel_shape", w->n, 1, 0, w->kernel)) return true;
+    if (weights < 0 || cs_op_any(op, "kernel_shape")) return false;
     cs_op_shape(op, (uint32_t)weights, &s);
-    if (s.rank != w->n + 2)
-        return false;
+    if (s.rank != w->n + 2) return false;
     for (int i = 0; i < w->n; i++) {
         w->kernel[i] = s.dim[i + 2];
-        if (s.dim[i + 2] < 1 || s.dim[i + 2] > SMALL)
-            return false;
+        if (s.dim[i + 2] < 1 || s.dim[i + 2] > SMALL) return false;
     }
     return true;
 }
@@ -78,8 +72,7 @@ static bool read_window(const cs_op *op, int n, int weights, window *w)
             w->pad[i] = w->head[i] = 0;
         return true;
     }
-    if (!ints(op, "pads", 2 * n, -SMALL, 0, pads))
-        return false;
+    if (!ints(op, "pads", 2 * n, -SMALL, 0, pads)) return false;
     for (int i = 0; i < n; i++) {
         w->head[i] = pads[i];
         w->pad[i] = pads[i] + pads[n + i];
@@ -91,18 +84,15 @@ static bool read_window(const cs_op *op, int n, int weights, window *w)
 static cs_dim slid(const window *w, int i, cs_dim d)
 {
     int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1, stride = w->stride[i];
-    if (w->mode == SAME)
-        return cs_dim_div_ceil(d, stride);
+    if (w->mode == SAME) return cs_dim_div_ceil(d, stride);
     int64_t by = w->pad[i] - reach;
-    if (by == -1 && stride == 1)
-        return d; /* whatever it is */
+    if (by == -1 && stride == 1) return d; /* whatever it is */
     if (d < 0 || d > INT64_MAX / 4 || by > INT64_MAX / 4 || by < -INT64_MAX / 4 || d + by < 0)
         return CS_DIM_UNKNOWN;
     int64_t way = d + by;
     int64_t n = way / stride + 1 + (w->ceil && way % stride != 0);
     /* A window that would start in the padding at the end is left out. */
-    if (w->ceil && n > 1 && (n - 1) > (d + w->head[i] - 1) / stride)
-        n--;
+    if (w->ceil && n > 1 && (n - 1) > (d + w->head[i] - 1) / stride) n--;
     return n;
 }
 
@@ -145,14 +135,14 @@ void cs_infer_conv(cs_op *op)
 static cs_dim unslid(const window *w, int i, cs_dim d, int64_t extra)
 {
     int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
-    if (w->mode == SAME)
-        return cs_dim_mul(d, w->stride[i]);
+    if (w->mode == SAME) return cs_dim_mul(d, w->stride[i]);
     int64_t add = reach + extra - w->pad[i] - w->stride[i];
     cs_dim wide = cs_dim_mul(d, w->stride[i]);
     return add >= 0 ? cs_dim_add(wide, add) : cs_dim_sub(wide, -add);
 }
 
-static void transposed_spatial(const cs_op *op, int arg, const cs_shape *x, int first, cs_shape *out)
+static void transposed_spatial(const cs_op *op, int arg, const cs_shape *x, int first,
+                               cs_shape *out)
 {
     window w;
     int64_t extra[SPATIAL_MAX];
@@ -240,6 +230,7 @@ static void infer_max_unpool(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define ONNX(name, f, param) {CS_DOMAIN_ONNX, name, f, param, NULL, NULL}
 #define NHWC(name, f, param) {CS_DOMAIN_NHWC, name, f, (param) | CS_CHANNELS_LAST, NULL, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
@@ -285,4 +276,5 @@ static const cs_entry table[] = {
     BLOCKED("GlobalMaxPool"), BLOCKED("ReorderInput"), BLOCKED("ReorderOutput"),
     BLOCKED("Upsample"),
 };
+/* clang-format on */
 const cs_family cs_infer_nn = CS_FAMILY(table);

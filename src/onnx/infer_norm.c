@@ -10,8 +10,7 @@ void cs_infer_batch_norm(cs_op *op)
     cs_op_shape(op, 0, &x);
     cs_op_put(op, 0, cs_op_elem(op, 0), &x);
     cs_shape_push(&c, x.rank > 1 ? x.dim[1] : CS_DIM_UNKNOWN);
-    if (c.dim[0] == CS_DIM_UNKNOWN)
-        c.dim[0] = cs_op_dim(op, 1, 0);
+    if (c.dim[0] == CS_DIM_UNKNOWN) c.dim[0] = cs_op_dim(op, 1, 0);
     cs_elem e = op->opset >= 14 ? cs_op_elem(op, 3) : cs_op_elem(op, 0);
     for (uint32_t i = 1; i < op->node->n_out; i++)
         cs_op_put(op, i, e, &c);
@@ -26,8 +25,7 @@ void cs_infer_layer_norm(cs_op *op)
     int rank = cs_op_shape(op, 0, &x);
     cs_op_put(op, 0, cs_op_elem(op, (uint32_t)op->entry->param), &x);
     int at = cs_op_int(op, "axis", -1, &axis) ? cs_axis(axis, rank) : -1;
-    if (at < 0)
-        cs_shape_rank(&x, rank);
+    if (at < 0) cs_shape_rank(&x, rank);
     for (int i = at; i >= 0 && i < rank; i++)
         x.dim[i] = 1;
     cs_elem e = cs_op_dtype(op, "stash_type", CS_F32);
@@ -49,8 +47,7 @@ static void infer_loss(cs_op *op)
         cs_shape_rank(&s, how.len ? 0 : -1);
     cs_op_put(op, 0, e, &s);
     cs_op_shape(op, 0, &s);
-    if (op->entry->param)
-        cs_op_put(op, 1, e, &s);
+    if (op->entry->param) cs_op_put(op, 1, e, &s);
 }
 
 /* ---- recurrent layers ---- */
@@ -66,8 +63,7 @@ static cs_dim hidden_size(const cs_op *op)
 static cs_dim directions(const cs_op *op)
 {
     cs_span d = cs_op_text(op, "direction", "forward");
-    if (cs_span_is(d, "bidirectional"))
-        return 2;
+    if (cs_span_is(d, "bidirectional")) return 2;
     return d.len ? 1 : CS_DIM_UNKNOWN;
 }
 
@@ -81,8 +77,7 @@ void cs_infer_rnn(cs_op *op)
     cs_dim dirs = directions(op), hidden = hidden_size(op);
     cs_dim seq = told ? cs_op_dim(op, 0, batch_first ? 1 : 0) : CS_DIM_UNKNOWN;
     cs_dim batch = told ? cs_op_dim(op, 0, batch_first ? 0 : 1) : CS_DIM_UNKNOWN;
-    if (!told)
-        dirs = CS_DIM_UNKNOWN;
+    if (!told) dirs = CS_DIM_UNKNOWN;
     cs_shape y = {.rank = 4}, last = {.rank = 3};
     y.dim[0] = batch_first ? batch : seq;
     y.dim[1] = batch_first ? seq : dirs;
@@ -102,8 +97,7 @@ void cs_infer_rnn(cs_op *op)
 static void infer_optimiser(cs_op *op)
 {
     uint32_t blocks = (uint32_t)op->entry->param;
-    if (op->node->n_arg < 2)
-        return;
+    if (op->node->n_arg < 2) return;
     uint32_t n = (op->node->n_arg - 2) / blocks;
     for (uint32_t i = 0; n && i < op->node->n_out; i++) {
         uint32_t block = i / n == 0 ? 0 : i / n + 1; /* skip G */
@@ -120,6 +114,7 @@ static void infer_gradient(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define SAME(name) {CS_DOMAIN_ONNX, name, cs_infer_same, 0, NULL, NULL}
 #define ONNX(name, f, param) {CS_DOMAIN_ONNX, name, f, param, NULL, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
@@ -149,4 +144,5 @@ static const cs_entry table[] = {
     {CS_DOMAIN_TRAINING, "Adam", infer_optimiser, 4, NULL, NULL},
     {CS_DOMAIN_TRAINING, "Gradient", infer_gradient, 0, NULL, NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_norm = CS_FAMILY(table);

@@ -11,7 +11,10 @@
 
 /* ---- inputs ---- */
 
-bool cs_op_has(const cs_op *op, uint32_t arg) { return cs_node_arg(op->g, op->node, arg) != CS_NONE; }
+bool cs_op_has(const cs_op *op, uint32_t arg)
+{
+    return cs_node_arg(op->g, op->node, arg) != CS_NONE;
+}
 
 cs_type cs_op_type(const cs_op *op, uint32_t arg)
 {
@@ -49,8 +52,7 @@ int cs_op_shape(const cs_op *op, uint32_t arg, cs_shape *s)
 
 cs_dim cs_op_dim(const cs_op *op, uint32_t arg, int axis)
 {
-    if (axis < 0 || axis >= cs_op_rank(op, arg))
-        return CS_DIM_UNKNOWN;
+    if (axis < 0 || axis >= cs_op_rank(op, arg)) return CS_DIM_UNKNOWN;
     return cs_type_dims(op->pool, cs_op_type(op, arg))[axis];
 }
 
@@ -78,8 +80,7 @@ bool cs_op_scalar(const cs_op *op, uint32_t arg, double *out)
         return isfinite(*out);
     }
     cs_op_list(op, arg, &list);
-    if (!cs_list_number(&list, &x) || x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53))
-        return false;
+    if (!cs_list_number(&list, &x) || x > INT64_C(1) << 53 || x < -(INT64_C(1) << 53)) return false;
     *out = (double)x;
     return true;
 }
@@ -109,10 +110,8 @@ bool cs_op_flag(const cs_op *op, const char *name, bool otherwise, bool *out)
 int cs_op_ints(const cs_op *op, const char *name, const int64_t **out)
 {
     const cs_attr *a = op->node->n_attr ? cs_node_attr(op->g, op->node, name) : NULL;
-    if (!a)
-        return CS_ABSENT;
-    if (a->kind != CS_ATTR_INTS || a->len > INT32_MAX)
-        return CS_ODD;
+    if (!a) return CS_ABSENT;
+    if (a->kind != CS_ATTR_INTS || a->len > INT32_MAX) return CS_ODD;
     *out = a->ints;
     return (int)a->len;
 }
@@ -120,10 +119,8 @@ int cs_op_ints(const cs_op *op, const char *name, const int64_t **out)
 int cs_op_floats(const cs_op *op, const char *name, const float **out)
 {
     const cs_attr *a = op->node->n_attr ? cs_node_attr(op->g, op->node, name) : NULL;
-    if (!a)
-        return CS_ABSENT;
-    if (a->kind != CS_ATTR_FLOATS || a->len > INT32_MAX)
-        return CS_ODD;
+    if (!a) return CS_ABSENT;
+    if (a->kind != CS_ATTR_FLOATS || a->len > INT32_MAX) return CS_ODD;
     *out = a->floats;
     return (int)a->len;
 }
@@ -131,16 +128,14 @@ int cs_op_floats(const cs_op *op, const char *name, const float **out)
 cs_span cs_op_text(const cs_op *op, const char *name, const char *otherwise)
 {
     const cs_attr *a = op->node->n_attr ? cs_node_attr(op->g, op->node, name) : NULL;
-    if (!a)
-        return cs_span_of(otherwise);
+    if (!a) return cs_span_of(otherwise);
     return a->kind == CS_ATTR_STRING ? (cs_span){a->s, a->len} : (cs_span){"", 0};
 }
 
 cs_elem cs_op_dtype(const cs_op *op, const char *name, cs_elem otherwise)
 {
     int64_t x;
-    if (!cs_op_int(op, name, otherwise, &x))
-        return CS_ELEM_NONE;
+    if (!cs_op_int(op, name, otherwise, &x)) return CS_ELEM_NONE;
     return x > 0 && x < CS_ELEM_COUNT ? (cs_elem)x : CS_ELEM_NONE;
 }
 
@@ -148,15 +143,13 @@ cs_elem cs_op_dtype(const cs_op *op, const char *name, cs_elem otherwise)
 
 cs_item cs_dim_item(cs_dim d)
 {
-    if (d >= 0)
-        return (cs_item){CS_ITEM_NUMBER, d};
+    if (d >= 0) return (cs_item){CS_ITEM_NUMBER, d};
     return d == CS_DIM_UNKNOWN ? (cs_item){CS_ITEM_UNKNOWN, 0} : (cs_item){CS_ITEM_DIM, d};
 }
 
 cs_dim cs_item_dim(cs_item item)
 {
-    if (item.kind == CS_ITEM_NUMBER)
-        return cs_dim_number(item.x);
+    if (item.kind == CS_ITEM_NUMBER) return cs_dim_number(item.x);
     return item.kind == CS_ITEM_DIM ? item.x : CS_DIM_UNKNOWN;
 }
 
@@ -175,15 +168,13 @@ void cs_op_list_attr(const cs_op *op, const char *name, cs_list *out)
     int n = cs_op_ints(op, name, &x);
     out->state = n == CS_ABSENT ? CS_LIST_ABSENT : CS_LIST_UNKNOWN;
     out->len = 0;
-    if (n >= 0)
-        numbers(out, x, n);
+    if (n >= 0) numbers(out, x, n);
 }
 
 static bool bools(const cs_op *op, uint32_t value, cs_list *out)
 {
     const cs_storage *s = cs_value_const(op->g, value);
-    if (!s || !s->data || s->elem != CS_BOOL || s->bytes > CS_LIST_MAX)
-        return false;
+    if (!s || !s->data || s->elem != CS_BOOL || s->bytes > CS_LIST_MAX) return false;
     out->state = CS_LIST_KNOWN;
     out->len = (int)s->bytes;
     for (int i = 0; i < out->len; i++)
@@ -198,8 +189,7 @@ bool cs_op_value_list(const cs_op *op, uint32_t value, cs_list *out)
     const cs_type_info *info = cs_type_get(op->pool, v->type);
     out->state = CS_LIST_UNKNOWN;
     out->len = 0;
-    if ((info->kind != CS_TENSOR && info->kind != CS_SPARSE) || info->rank > 1)
-        return false;
+    if ((info->kind != CS_TENSOR && info->kind != CS_SPARSE) || info->rank > 1) return false;
     int n = cs_value_ints(op->g, value, x, CS_LIST_MAX);
     if (n >= 0 && n <= CS_LIST_MAX) {
         numbers(out, x, n);
@@ -207,13 +197,11 @@ bool cs_op_value_list(const cs_op *op, uint32_t value, cs_list *out)
         return true;
     }
     out->scalar = info->rank == 0;
-    if (cs_op_found(op, value, out) || bools(op, value, out))
-        return true;
-    cs_dim len = out->scalar         ? 1
+    if (cs_op_found(op, value, out) || bools(op, value, out)) return true;
+    cs_dim len = out->scalar       ? 1
                  : info->rank == 1 ? *cs_type_dims(op->pool, v->type)
                                    : CS_DIM_UNKNOWN;
-    if (len < 0 || len > INT32_MAX)
-        return false;
+    if (len < 0 || len > INT32_MAX) return false;
     out->state = len ? CS_LIST_LENGTH : CS_LIST_KNOWN;
     out->len = (int)len;
     return len == 0;
@@ -224,17 +212,14 @@ void cs_op_list(const cs_op *op, uint32_t arg, cs_list *out)
     uint32_t value = cs_node_arg(op->g, op->node, arg);
     out->state = CS_LIST_ABSENT;
     out->len = 0;
-    if (value != CS_NONE)
-        cs_op_value_list(op, value, out);
+    if (value != CS_NONE) cs_op_value_list(op, value, out);
 }
 
 bool cs_list_numbers(const cs_list *list)
 {
-    if (list->state != CS_LIST_KNOWN)
-        return false;
+    if (list->state != CS_LIST_KNOWN) return false;
     for (int i = 0; i < list->len; i++)
-        if (list->at[i].kind != CS_ITEM_NUMBER)
-            return false;
+        if (list->at[i].kind != CS_ITEM_NUMBER) return false;
     return true;
 }
 
@@ -248,13 +233,11 @@ bool cs_list_number(const cs_list *list, int64_t *out)
 
 bool cs_list_axes(const cs_list *list, int rank, bool *flags)
 {
-    if (rank < 0 || !cs_list_numbers(list))
-        return false;
+    if (rank < 0 || !cs_list_numbers(list)) return false;
     memset(flags, 0, (size_t)rank * sizeof *flags);
     for (int i = 0; i < list->len; i++) {
         int axis = cs_axis(list->at[i].x, rank);
-        if (axis < 0 || flags[axis])
-            return false;
+        if (axis < 0 || flags[axis]) return false;
         flags[axis] = true;
     }
     return true;
@@ -269,8 +252,7 @@ bool cs_op_wants(const cs_op *op, uint32_t out)
 
 void cs_op_put(cs_op *op, uint32_t out, cs_elem elem, const cs_shape *shape)
 {
-    if (!cs_op_wants(op, out) || (elem == CS_ELEM_NONE && shape->rank < 0))
-        return;
+    if (!cs_op_wants(op, out) || (elem == CS_ELEM_NONE && shape->rank < 0)) return;
     cs_type t = cs_type_tensor(op->pool, elem, shape->rank, shape->dim);
     if (t == CS_NONE)
         cs_op_no_memory(op);

@@ -57,10 +57,12 @@ typedef struct cs_family {
     size_t len;
 } cs_family;
 extern const cs_family cs_infer_math, cs_infer_shape, cs_infer_index, cs_infer_nn, cs_infer_matrix,
-    cs_infer_norm,
-    cs_infer_attention, cs_infer_quant, cs_infer_image, cs_infer_text, cs_infer_seq,
+    cs_infer_norm, cs_infer_attention, cs_infer_quant, cs_infer_image, cs_infer_text, cs_infer_seq,
     cs_infer_flow, cs_infer_ml, cs_infer_ms;
-#define CS_FAMILY(table) {(table), sizeof(table) / sizeof *(table)}
+#define CS_FAMILY(table)                                                                           \
+    {                                                                                              \
+        (table), sizeof(table) / sizeof *(table)                                                   \
+    }
 
 /* ---- shapes and dims ---- */
 /* Beyond this rank (no operator comes near it) a shape counts as unknown; types pass unharmed. */
@@ -84,10 +86,10 @@ int cs_axis(int64_t axis, int rank);
 cs_dim cs_dim_add(cs_dim a, cs_dim b);
 cs_dim cs_dim_sub(cs_dim a, cs_dim b);
 cs_dim cs_dim_mul(cs_dim a, cs_dim b);
-cs_dim cs_dim_div(cs_dim a, cs_dim b);       /* exact: a remainder or b = 0 gives unknown */
+cs_dim cs_dim_div(cs_dim a, cs_dim b); /* exact: a remainder or b = 0 gives unknown */
 cs_dim cs_dim_div_floor(cs_dim a, int64_t b);
 cs_dim cs_dim_div_ceil(cs_dim a, int64_t b);
-cs_dim cs_dim_number(int64_t x);             /* negative: unknown */
+cs_dim cs_dim_number(int64_t x); /* negative: unknown */
 cs_dim cs_dim_product(const cs_dim *d, int n);
 /* Two dims that must be equal: the more telling of both; two different numbers: unknown. */
 cs_dim cs_dim_same(cs_dim a, cs_dim b);
@@ -107,9 +109,9 @@ typedef enum cs_fit { CS_FIT, CS_FIT_SHAPE, CS_FIT_ELEM } cs_fit;
 cs_fit cs_type_combine(cs_pool *pool, cs_type inferred, cs_type declared, cs_type *out);
 
 /* ---- reading the node: inputs ---- */
-bool cs_op_has(const cs_op *op, uint32_t arg);         /* present */
-cs_type cs_op_type(const cs_op *op, uint32_t arg);     /* 0: absent or unknown */
-cs_elem cs_op_elem(const cs_op *op, uint32_t arg);     /* of a tensor, else NONE */
+bool cs_op_has(const cs_op *op, uint32_t arg);     /* present */
+cs_type cs_op_type(const cs_op *op, uint32_t arg); /* 0: absent or unknown */
+cs_elem cs_op_elem(const cs_op *op, uint32_t arg); /* of a tensor, else NONE */
 int cs_op_rank(const cs_op *op, uint32_t arg);
 int cs_op_shape(const cs_op *op, uint32_t arg, cs_shape *s); /* returns the rank too */
 cs_dim cs_op_dim(const cs_op *op, uint32_t arg, int axis);   /* unknown where there is none */
@@ -239,7 +241,7 @@ void cs_data_split(cs_op *op);
 void cs_data_arith(cs_op *op); /* the entry's rule: + - * / % = < > & |, m Min, M Max, L <=, G >= */
 void cs_data_unary(cs_op *op); /* the entry's rule: ! not, n Neg, a Abs */
 void cs_data_where(cs_op *op);
-void cs_data_fill(cs_op *op);  /* ConstantOfShape */
+void cs_data_fill(cs_op *op); /* ConstantOfShape */
 void cs_data_range(cs_op *op);
 void cs_data_reduce(cs_op *op);
 

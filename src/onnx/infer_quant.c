@@ -40,6 +40,7 @@ static void infer_dequantize_order(cs_op *op)
     cs_op_put(op, 0, cs_op_dtype(op, "to", CS_F32), &s);
 }
 
+/* clang-format off */
 #define MS_RULE(name, rule) {CS_DOMAIN_MS, name, cs_infer_rule, 0, rule, NULL}
 static const cs_entry table[] = {
     {CS_DOMAIN_ONNX, "QuantizeLinear", cs_infer_quantize, 0, NULL, NULL},
@@ -65,4 +66,5 @@ static const cs_entry table[] = {
     MS_RULE("QEmbedLayerNormalization", "13[@0.0,@0.1,@2.1] i32[@0.0]"),
     MS_RULE("QMoE", "0=0"),
 };
+/* clang-format on */
 const cs_family cs_infer_quant = CS_FAMILY(table);

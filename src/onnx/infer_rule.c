@@ -25,8 +25,7 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool take(cursor *c, char x)
 {
-    if (*c->at != x)
-        return false;
+    if (*c->at != x) return false;
     c->at++;
     return true;
 }
@@ -67,8 +66,7 @@ static cs_elem elem(const cs_op *op, cursor *c)
 static void listed_dims(const cs_op *op, cursor *c, cs_shape *s)
 {
     s->rank = 0;
-    if (take(c, ']'))
-        return;
+    if (take(c, ']')) return;
     do {
         cs_dim d = CS_DIM_UNKNOWN;
         if (take(c, '@')) {

@@ -36,8 +36,7 @@ static void infer_construct(cs_op *op)
 static void infer_empty(cs_op *op)
 {
     cs_elem e = cs_op_dtype(op, "dtype", CS_F32);
-    if (e != CS_ELEM_NONE)
-        put_sequence(op, 0, cs_type_tensor(op->pool, e, CS_RANK_UNKNOWN, NULL));
+    if (e != CS_ELEM_NONE) put_sequence(op, 0, cs_type_tensor(op->pool, e, CS_RANK_UNKNOWN, NULL));
 }
 
 /* An empty sequence, made here: what is put in is all there is. */
@@ -52,13 +51,14 @@ static bool is_empty(const cs_op *op, uint32_t arg)
 static void infer_insert(cs_op *op)
 {
     cs_type old = element(op, 0), new = cs_op_type(op, 1);
-    if (new && is_empty(op, 0))
+    if (new &&is_empty(op, 0))
         put_sequence(op, 0, new);
     else if (old && new)
         put_sequence(op, 0, cs_type_join(op->pool, old, new));
     else if (old) /* the elements have one element type */
-        put_sequence(op, 0, cs_type_tensor(op->pool, cs_type_get(op->pool, old)->elem,
-                                           CS_RANK_UNKNOWN, NULL));
+        put_sequence(
+            op, 0,
+            cs_type_tensor(op->pool, cs_type_get(op->pool, old)->elem, CS_RANK_UNKNOWN, NULL));
 }
 
 static void infer_at(cs_op *op) { cs_op_put_type(op, 0, element(op, 0)); }
@@ -81,8 +81,7 @@ static void infer_split_to(cs_op *op)
     } else if (split.state == CS_LIST_ABSENT) {
         int n = 0;
         for (int i = 0; i < s.rank; i++) {
-            if (i != at || keep)
-                s.dim[n++] = at < 0 ? CS_DIM_UNKNOWN : i == at ? 1 : s.dim[i];
+            if (i != at || keep) s.dim[n++] = at < 0 ? CS_DIM_UNKNOWN : i == at ? 1 : s.dim[i];
         }
         s.rank = s.rank < 0 ? s.rank : at < 0 && !keep ? s.rank - 1 : n;
     } else if (at >= 0) {
@@ -94,8 +93,7 @@ static void infer_split_to(cs_op *op)
         cs_shape_rank(&s, s.rank);
     }
     cs_elem e = cs_op_elem(op, 0);
-    if (e != CS_ELEM_NONE)
-        put_sequence(op, 0, cs_type_tensor(op->pool, e, s.rank, s.dim));
+    if (e != CS_ELEM_NONE) put_sequence(op, 0, cs_type_tensor(op->pool, e, s.rank, s.dim));
 }
 
 static void infer_concat_from(cs_op *op)
@@ -104,8 +102,7 @@ static void infer_concat_from(cs_op *op)
     bool fresh;
     cs_type t = element(op, 0);
     const cs_type_info *info = cs_type_get(op->pool, t);
-    if (info->kind != CS_TENSOR)
-        return;
+    if (info->kind != CS_TENSOR) return;
     cs_elem e = info->elem;
     cs_shape s;
     cs_shape_rank(&s, info->rank);
@@ -125,8 +122,7 @@ static void infer_concat_from(cs_op *op)
                 for (int i = s.rank - 1; i > at; i--)
                     s.dim[i] = s.dim[i - 1];
             }
-            if (s.rank >= 0)
-                s.dim[at] = CS_DIM_UNKNOWN;
+            if (s.rank >= 0) s.dim[at] = CS_DIM_UNKNOWN;
         }
     }
     cs_op_put(op, 0, e, &s);
@@ -142,8 +138,7 @@ static void infer_optional(cs_op *op)
         inner = a && a->kind == CS_ATTR_TYPE ? a->type : 0;
     }
     cs_kind kind = cs_type_get(op->pool, inner)->kind;
-    if (kind == CS_TENSOR || kind == CS_SEQ)
-        cs_op_put_type(op, 0, cs_type_opt(op->pool, inner));
+    if (kind == CS_TENSOR || kind == CS_SEQ) cs_op_put_type(op, 0, cs_type_opt(op->pool, inner));
 }
 
 /* From version 18 on the input may be no optional at all: then it is passed through. */
@@ -154,6 +149,7 @@ static void infer_get_element(cs_op *op)
     cs_op_put_type(op, 0, info->kind == CS_OPT ? info->inner : t);
 }
 
+/* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
 static const cs_entry table[] = {
@@ -169,4 +165,5 @@ static const cs_entry table[] = {
     ONNX("OptionalGetElement", infer_get_element),
     RULE("OptionalHasElement", "bool[]"),
 };
+/* clang-format on */
 const cs_family cs_infer_seq = CS_FAMILY(table);

@@ -14,20 +14,16 @@
 static cs_dim fill_hole(cs_shape *in, const cs_shape *out, const bool *copied, int hole)
 {
     cs_dim wanted = 1;
-    if (in->rank < 0)
-        return CS_DIM_UNKNOWN;
+    if (in->rank < 0) return CS_DIM_UNKNOWN;
     for (int i = 0; i < out->rank && i < in->rank; i++)
-        if (copied[i])
-            in->dim[i] = 1;
+        if (copied[i]) in->dim[i] = 1;
     for (int i = 0; i < out->rank; i++) {
-        if (i == hole || (copied[i] && i < in->rank))
-            continue;
+        if (i == hole || (copied[i] && i < in->rank)) continue;
         if (cs_dim_is_expr(out->dim[i])) {
             int k = 0;
             while (k < in->rank && in->dim[k] != out->dim[i])
                 k++;
-            if (k == in->rank)
-                return CS_DIM_UNKNOWN;
+            if (k == in->rank) return CS_DIM_UNKNOWN;
             in->dim[k] = 1;
         } else {
             wanted = cs_dim_mul(wanted, out->dim[i]);
@@ -40,8 +36,7 @@ static cs_dim fill_hole(cs_shape *in, const cs_shape *out, const bool *copied, i
         else
             symbol = cs_dim_mul(symbol, in->dim[i]);
     }
-    if (wanted == CS_DIM_UNKNOWN || have == CS_DIM_UNKNOWN || wanted == 0)
-        return CS_DIM_UNKNOWN;
+    if (wanted == CS_DIM_UNKNOWN || have == CS_DIM_UNKNOWN || wanted == 0) return CS_DIM_UNKNOWN;
     return cs_dim_mul(cs_dim_div(have, wanted), symbol);
 }
 
@@ -64,8 +59,7 @@ static void reshape_known(const cs_list *list, bool allow_zero, cs_shape *in, cs
         cs_shape_push(out, d);
     }
     /* One unknown element, be it -1 or any size, follows from the others. */
-    if (holes == 1)
-        out->dim[hole] = fill_hole(in, out, copied, hole);
+    if (holes == 1) out->dim[hole] = fill_hole(in, out, copied, hole);
 }
 
 static void infer_reshape(cs_op *op)
@@ -80,8 +74,7 @@ static void infer_reshape(cs_op *op)
         cs_op_list(op, 1, &list);
     cs_op_shape(op, 0, &in);
     cs_shape_rank(&out, list.state >= CS_LIST_LENGTH ? list.len : -1);
-    if (list.state == CS_LIST_KNOWN && told)
-        reshape_known(&list, allow_zero, &in, &out);
+    if (list.state == CS_LIST_KNOWN && told) reshape_known(&list, allow_zero, &in, &out);
     cs_op_put(op, 0, cs_op_elem(op, 0), &out);
 }
 
@@ -91,8 +84,7 @@ static void infer_flatten(cs_op *op)
     cs_shape in, out = {.rank = 0};
     cs_op_shape(op, 0, &in);
     bool told = cs_op_int(op, "axis", 1, &axis);
-    if (axis < 0 && in.rank >= 0)
-        axis += in.rank;
+    if (axis < 0 && in.rank >= 0) axis += in.rank;
     told = told && axis >= 0 && axis <= in.rank;
     cs_shape_push(&out, told ? cs_dim_product(in.dim, (int)axis) : CS_DIM_UNKNOWN);
     cs_shape_push(&out, told ? cs_dim_product(in.dim + axis, in.rank - (int)axis) : CS_DIM_UNKNOWN);
@@ -118,8 +110,7 @@ static void squeeze_ones(cs_shape *in, cs_shape *out)
             out->rank = CS_RANK_UNKNOWN;
             return;
         }
-        if (in->dim[i] != 1)
-            cs_shape_push(out, in->dim[i]);
+        if (in->dim[i] != 1) cs_shape_push(out, in->dim[i]);
     }
 }
 
@@ -136,8 +127,7 @@ static void infer_squeeze(cs_op *op)
     } else if (cs_list_axes(&axes, in.rank, gone)) {
         out.rank = 0;
         for (int i = 0; i < in.rank; i++)
-            if (!gone[i])
-                cs_shape_push(&out, in.dim[i]);
+            if (!gone[i]) cs_shape_push(&out, in.dim[i]);
     } else if (axes.state >= CS_LIST_LENGTH && in.rank >= 0 && !cs_list_numbers(&axes)) {
         cs_shape_rank(&out, (int64_t)in.rank - axes.len);
     }
@@ -169,8 +159,7 @@ static void infer_transpose(cs_op *op)
     cs_shape in, out;
     int rank = cs_op_shape(op, 0, &in);
     cs_op_list_attr(op, "perm", &perm);
-    if (rank < 0 && perm.state >= CS_LIST_LENGTH)
-        rank = perm.len;
+    if (rank < 0 && perm.state >= CS_LIST_LENGTH) rank = perm.len;
     cs_shape_rank(&out, rank);
     if (in.rank >= 0 && perm.state == CS_LIST_ABSENT) {
         for (int i = 0; i < rank; i++)
@@ -209,8 +198,7 @@ static void infer_tile(cs_op *op)
     cs_shape s;
     cs_op_shape(op, 0, &s);
     cs_op_list(op, 1, &list);
-    if (s.rank < 0 && op->opset >= 6 && list.state >= CS_LIST_LENGTH)
-        cs_shape_rank(&s, list.len);
+    if (s.rank < 0 && op->opset >= 6 && list.state >= CS_LIST_LENGTH) cs_shape_rank(&s, list.len);
     bool known = op->opset >= 6 && list.state == CS_LIST_KNOWN && list.len == s.rank;
     for (int i = 0; i < s.rank; i++)
         s.dim[i] = known ? cs_dim_mul(s.dim[i], cs_item_dim(list.at[i])) : CS_DIM_UNKNOWN;
@@ -276,8 +264,7 @@ bool cs_slice_range(cs_dim d, cs_item from, cs_item to, cs_item by, cs_slice *ou
 static cs_dim slice_dim(cs_dim d, cs_item from, cs_item to, cs_item by)
 {
     cs_slice s;
-    if (cs_slice_range(d, from, to, by, &s))
-        return s.len;
+    if (cs_slice_range(d, from, to, by, &s)) return s.len;
     if (from.kind != CS_ITEM_NUMBER || to.kind != CS_ITEM_NUMBER || by.kind != CS_ITEM_NUMBER)
         return CS_DIM_UNKNOWN;
     /* All of it, forward or backward; exporters write INT32_MAX for "to the end". */
@@ -288,10 +275,8 @@ static cs_dim slice_dim(cs_dim d, cs_item from, cs_item to, cs_item by)
 
 static cs_item item_or(const cs_list *list, int i, int64_t otherwise)
 {
-    if (list->state == CS_LIST_ABSENT)
-        return (cs_item){CS_ITEM_NUMBER, otherwise};
-    if (list->state == CS_LIST_KNOWN && i < list->len)
-        return list->at[i];
+    if (list->state == CS_LIST_ABSENT) return (cs_item){CS_ITEM_NUMBER, otherwise};
+    if (list->state == CS_LIST_KNOWN && i < list->len) return list->at[i];
     return (cs_item){CS_ITEM_UNKNOWN, 0};
 }
 
@@ -342,11 +327,9 @@ static void infer_dynamic_slice(cs_op *op)
 static cs_dim even_part(cs_dim d, int64_t parts, int64_t i)
 {
     cs_dim chunk = cs_dim_div_ceil(d, parts);
-    if (d < 0 || chunk < 0)
-        return parts == 1 ? d : CS_DIM_UNKNOWN;
+    if (d < 0 || chunk < 0) return parts == 1 ? d : CS_DIM_UNKNOWN;
     cs_dim before = cs_dim_mul(chunk, i);
-    if (before < 0 || before >= d)
-        return d == 0 ? 0 : CS_DIM_UNKNOWN;
+    if (before < 0 || before >= d) return d == 0 ? 0 : CS_DIM_UNKNOWN;
     return d - before < chunk ? d - before : chunk;
 }
 
@@ -359,8 +342,7 @@ static void infer_split(cs_op *op)
     bool told = cs_op_int(op, "axis", 0, &axis);
     int at = told ? cs_axis(axis, s.rank) : -1;
     cs_op_list_attr(op, "split", &sizes);
-    if (sizes.state == CS_LIST_ABSENT)
-        cs_op_list(op, 1, &sizes);
+    if (sizes.state == CS_LIST_ABSENT) cs_op_list(op, 1, &sizes);
     told = cs_op_int(op, "num_outputs", op->node->n_out, &parts);
     cs_dim whole = at >= 0 ? s.dim[at] : CS_DIM_UNKNOWN;
     for (int i = 0; at < 0 && i < s.rank; i++)
@@ -371,8 +353,7 @@ static void infer_split(cs_op *op)
             d = cs_item_dim(sizes.at[i]);
         else if (sizes.state == CS_LIST_ABSENT && told && parts > 0)
             d = even_part(whole, parts, i);
-        if (at >= 0)
-            s.dim[at] = d;
+        if (at >= 0) s.dim[at] = d;
         cs_op_put(op, i, cs_op_elem(op, 0), &s);
     }
 }
@@ -389,8 +370,7 @@ void cs_infer_concat(cs_op *op)
     cs_shape_unknown(&s);
     cs_dim sum = 0;
     for (uint32_t i = first; i < op->node->n_arg; i += step) {
-        if (e == CS_ELEM_NONE)
-            e = cs_op_elem(op, i);
+        if (e == CS_ELEM_NONE) e = cs_op_elem(op, i);
         int rank = cs_op_shape(op, i, &other);
         int at = told ? cs_axis(axis, rank) : -1;
         sum = at < 0 ? CS_DIM_UNKNOWN : cs_dim_add(sum, other.dim[at]);
@@ -401,8 +381,7 @@ void cs_infer_concat(cs_op *op)
         cs_shape_same(&s, &other);
     }
     int at = told ? cs_axis(axis, s.rank) : -1;
-    if (at >= 0)
-        s.dim[at] = sum;
+    if (at >= 0) s.dim[at] = sum;
     cs_op_put(op, 0, e, &s);
 }
 
@@ -451,8 +430,8 @@ static void infer_center_crop_pad(cs_op *op)
     cs_op_list(op, 1, &to);
     cs_op_list_attr(op, "axes", &axes);
     bool every = axes.state == CS_LIST_ABSENT;
-    bool usable = every ? to.state == CS_LIST_KNOWN && to.len == rank
-                        : cs_list_axes(&axes, rank, flags);
+    bool usable =
+        every ? to.state == CS_LIST_KNOWN && to.len == rank : cs_list_axes(&axes, rank, flags);
     for (int i = 0; i < rank && !usable; i++)
         s.dim[i] = CS_DIM_UNKNOWN;
     for (int i = 0; i < (every ? rank : axes.len) && usable; i++) {
@@ -465,6 +444,7 @@ static void infer_center_crop_pad(cs_op *op)
 
 /* ---- the table ---- */
 
+/* clang-format off */
 #define ENTRY(name, f, param, data) {CS_DOMAIN_ONNX, name, f, param, NULL, data}
 static const cs_entry table[] = {
     ENTRY("Reshape", infer_reshape, 0, cs_data_same),
@@ -488,4 +468,5 @@ static const cs_entry table[] = {
     {CS_DOMAIN_NHWC, "SpaceToDepth", cs_infer_depth_space, 1 | CS_CHANNELS_LAST, NULL, NULL},
     {CS_DOMAIN_MS, "Pad", cs_infer_pad, 0, NULL, NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_shape = CS_FAMILY(table);

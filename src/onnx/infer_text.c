@@ -8,8 +8,7 @@ static void infer_string_normalizer(cs_op *op)
 {
     cs_shape s;
     cs_op_shape(op, 0, &s);
-    if (s.rank > 0 && cs_op_any(op, "stopwords"))
-        s.dim[s.rank - 1] = CS_DIM_UNKNOWN;
+    if (s.rank > 0 && cs_op_any(op, "stopwords")) s.dim[s.rank - 1] = CS_DIM_UNKNOWN;
     cs_op_put(op, 0, CS_STR, &s);
 }
 
@@ -31,8 +30,7 @@ static void infer_tf_idf(cs_op *op)
     cs_dim most = -1;
     for (int i = 0; i < n; i++)
         most = index[i] > most ? index[i] : most;
-    if (s.rank > 0)
-        s.dim[s.rank - 1] = most >= 0 && most < INT64_MAX ? most + 1 : CS_DIM_UNKNOWN;
+    if (s.rank > 0) s.dim[s.rank - 1] = most >= 0 && most < INT64_MAX ? most + 1 : CS_DIM_UNKNOWN;
     cs_op_put(op, 0, CS_F32, &s);
 }
 
@@ -69,12 +67,10 @@ static void infer_mel(cs_op *op)
 static int dft_axis(const cs_op *op, int rank)
 {
     int64_t axis = -2;
-    if (op->opset < 20)
-        return cs_op_int(op, "axis", 1, &axis) ? cs_axis(axis, rank) : -1;
+    if (op->opset < 20) return cs_op_int(op, "axis", 1, &axis) ? cs_axis(axis, rank) : -1;
     cs_list list;
     cs_op_list(op, 2, &list);
-    if (list.state != CS_LIST_ABSENT && !cs_list_number(&list, &axis))
-        return -1;
+    if (list.state != CS_LIST_ABSENT && !cs_list_number(&list, &axis)) return -1;
     return cs_axis(axis, rank);
 }
 
@@ -91,8 +87,7 @@ static void infer_dft(cs_op *op)
     } else {
         cs_dim n = cs_op_has(op, 1) ? scalar_dim(op, 1) : s.dim[at];
         /* One-sided and back: the spectrum holds n / 2 + 1 values, the signal is real. */
-        if (inverse && onesided && !cs_op_has(op, 1))
-            n = cs_dim_mul(cs_dim_sub(n, 1), 2);
+        if (inverse && onesided && !cs_op_has(op, 1)) n = cs_dim_mul(cs_dim_sub(n, 1), 2);
         s.dim[at] = onesided && !inverse ? half_and_one(n) : n;
         s.dim[s.rank - 1] = onesided && inverse ? 1 : 2;
         if (onesided && inverse && op->opset < 20)
@@ -119,6 +114,7 @@ static void infer_stft(cs_op *op)
     cs_op_put(op, 0, cs_op_elem(op, 0), &s);
 }
 
+/* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
 static const cs_entry table[] = {
@@ -135,4 +131,5 @@ static const cs_entry table[] = {
     ONNX("STFT", infer_stft),
     {CS_DOMAIN_MS, "Tokenizer", cs_infer_rule, 0, "str~0+1", NULL},
 };
+/* clang-format on */
 const cs_family cs_infer_text = CS_FAMILY(table);

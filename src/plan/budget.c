@@ -15,38 +15,18 @@ typedef struct collector {
     uint32_t atom;
 } collector;
 
-static bool add_storage(collector *c, uint32_t storage)
+static bool add_storage(void *payload, uint32_t storage)
 {
-    if (storage == CS_NONE || c->seen[storage] == c->atom + 1)
+    collector *c = payload;
+    if (c->seen[storage] == c->atom + 1)
         return true;
     c->seen[storage] = c->atom + 1;
     return cs_vec_push(c->out, storage);
 }
 
-/* Weights that live inside the bodies of a node; depth is bounded by the reader. */
-static bool add_bodies(collector *c, const cs_graph *g, const cs_node *n)
-{
-    for (uint32_t b = 0; b < n->n_body; b++) {
-        const cs_graph *body = g->bodies.at[n->body + b].graph;
-        for (size_t v = 0; v < body->values.len; v++)
-            if (!add_storage(c, body->values.at[v].storage))
-                return false;
-        for (size_t i = 0; i < body->nodes.len; i++)
-            if (!add_bodies(c, body, &body->nodes.at[i]))
-                return false;
-    }
-    return true;
-}
-
 static bool add_node(collector *c, const cs_graph *g, uint32_t node)
 {
-    const cs_node *n = &g->nodes.at[node];
-    for (uint32_t i = 0; i < cs_n_reads(n); i++) {
-        uint32_t v = cs_args(g, n)[i];
-        if (v != CS_NONE && !add_storage(c, g->values.at[v].storage))
-            return false;
-    }
-    return add_bodies(c, g, n);
+    return cs_node_storages(g, &g->nodes.at[node], add_storage, c);
 }
 
 static bool list_storages(cs_work *w, const cs_atoms *a, cs_arena *arena, cs_costs *c)

@@ -29,43 +29,36 @@ typedef struct forecast {
 
 /* ---- weights ---- */
 
-static void take_storage(forecast *f, cs_part *part, const cs_memory_model *memory,
-                         uint32_t storage)
+typedef struct taker {
+    forecast *f;
+    cs_part *part;
+    const cs_memory_model *memory; /* NULL: the host */
+} taker;
+
+static bool take_storage(void *payload, uint32_t storage)
 {
-    if (storage == CS_NONE || f->storage[storage] == part->id + 1) return;
-    f->storage[storage] = part->id + 1;
-    const cs_storage *s = &f->g->storages.at[storage];
+    const taker *t = payload;
+    cs_part *part = t->part;
+    if (t->f->storage[storage] == part->id + 1) return true;
+    t->f->storage[storage] = part->id + 1;
+    const cs_storage *s = &t->f->g->storages.at[storage];
     part->weights++;
     part->weight_bytes = cs_sat_add(part->weight_bytes, s->bytes);
-    if (memory == NULL) return;
-    part->host_build_bytes = cs_sat_add(part->host_build_bytes, cs_memory_host(memory, s));
-    part->device_bytes = cs_sat_add(part->device_bytes, cs_memory_device(memory, s));
-}
-
-/* Nesting of bodies is bounded by the readers, so this may recurse. */
-static void take_body(forecast *f, cs_part *part, const cs_memory_model *memory,
-                      const cs_graph *body)
-{
-    for (size_t v = 0; v < body->values.len; v++)
-        take_storage(f, part, memory, body->values.at[v].storage);
-    for (size_t b = 0; b < body->bodies.len; b++)
-        take_body(f, part, memory, body->bodies.at[b].graph);
+    if (t->memory == NULL) return true;
+    part->host_build_bytes = cs_sat_add(part->host_build_bytes, cs_memory_host(t->memory, s));
+    part->device_bytes = cs_sat_add(part->device_bytes, cs_memory_device(t->memory, s));
+    return true;
 }
 
 static void forecast_weights(forecast *f, cs_part *part, const cs_memory_model *memory)
 {
+    taker t = {f, part, memory};
     if (memory != NULL) {
         part->host_build_bytes = memory->host_base;
         part->device_bytes = memory->device_base;
     }
-    for (uint32_t i = 0; i < part->n_node; i++) {
-        const cs_node *n = &f->g->nodes.at[f->l->order[part->node + i]];
-        const uint32_t *args = cs_args(f->g, n);
-        for (uint32_t a = 0; a < cs_n_reads(n); a++)
-            if (args[a] != CS_NONE) take_storage(f, part, memory, f->g->values.at[args[a]].storage);
-        for (uint32_t b = 0; b < n->n_body; b++)
-            take_body(f, part, memory, f->g->bodies.at[n->body + b].graph);
-    }
+    for (uint32_t i = 0; i < part->n_node; i++)
+        cs_node_storages(f->g, &f->g->nodes.at[f->l->order[part->node + i]], take_storage, &t);
 }
 
 /* ---- what a forecast lacks ---- */
