@@ -34,8 +34,9 @@ def field(number_, value):
 
 
 def node(op, args, outs, domain=""):
-    """NodeProto, as a field of the graph."""
-    body = b"".join([*(field(1, a) for a in args), *(field(2, o) for o in outs), field(4, op)])
+    """NodeProto, as a field of the graph; named after its first output, as exporters do."""
+    body = b"".join([*(field(1, a) for a in args), *(field(2, o) for o in outs)])
+    body += field(3, f"/{outs[0]}/{op}") + field(4, op)
     return field(1, body + (field(7, domain) if domain else b""))
 
 

@@ -77,6 +77,7 @@ static cutset_status open_file(cutset_model **out, cs_file *file, const char *pa
     cutset_status s = read_file(m, file, folder, err);
     if (!s)
         s = complete(m, err);
+    cs_file_rest(m->onnx ? &m->onnx->file : &m->text); /* planning looks at few names */
     m->opts.progress = (cutset_progress){0}; /* the caller's, for this call only */
     if (s)
         cutset_model_free(m);

@@ -1,7 +1,8 @@
 /* verify: the whole model against the chain of its parts, on the same inputs.
  *
- * The steps are in cutset_verify below and in verify.h. Values that several runs need at once (their
- * inputs, the whole model's outputs) are kept; of what the parts make, only what is still read.
+ * The steps are in cutset_verify below and in verify.h. Values that several runs need at once
+ * (their inputs, the whole model's outputs) are kept; of what the parts make, only what is still
+ * read.
  * The source model and its parts must not change meanwhile.
  */
 #include <inttypes.h>
@@ -74,14 +75,14 @@ static cutset_status declare(cs_verify *v, cutset_error *err)
     cutset_open_opts_init(&extra);
     extra.shapes = list;
     for (size_t i = 0; i < o->n_shapes; i++)
-        if (!recorded(v, &v->plan->options.shapes, o->shapes[i])) list[extra.n_shapes++] = o->shapes[i];
+        if (!recorded(v, &v->plan->options.shapes, o->shapes[i]))
+            list[extra.n_shapes++] = o->shapes[i];
     extra.dims = list + extra.n_shapes;
     for (size_t i = 0; i < o->n_dims; i++)
         if (!recorded(v, &v->plan->options.dims, o->dims[i]))
             list[extra.n_shapes + extra.n_dims++] = o->dims[i];
-    const cutset_status status = extra.n_shapes + extra.n_dims > 0
-                                     ? cs_declare(v->model->graph, &extra, err)
-                                     : CUTSET_OK;
+    const cutset_status status =
+        extra.n_shapes + extra.n_dims > 0 ? cs_declare(v->model->graph, &extra, err) : CUTSET_OK;
     cs_free(list);
     return status;
 }
@@ -106,7 +107,8 @@ static cutset_status run_whole(cs_verify *v, whole *w, cs_run *run, cutset_error
     for (size_t i = 0; i < w->session->n_inputs; i++) {
         w->in[i] = input_value(v, run, w->session->inputs[i]);
         if (w->in[i] == NULL)
-            return cs_fail(err, CUTSET_BAD, "it wants an input %.200s, which the model does not list",
+            return cs_fail(err, CUTSET_BAD,
+                           "it wants an input %.200s, which the model does not list",
                            w->session->inputs[i]);
     }
     return cs_session_run(w->session, w->in, w->out, err);
@@ -120,7 +122,8 @@ static cutset_status try_run(cs_verify *v, whole *w, cs_run *run, cutset_error *
     for (size_t k = 0; k < cs_n_attempts; k++) {
         cutset_error words = {0};
         if (!cs_inputs_differ(&v->inputs, k)) continue;
-        cutset_status status = cs_inputs_make(&v->inputs, v->ort, run->seed, k, run->inputs, &words);
+        cutset_status status =
+            cs_inputs_make(&v->inputs, v->ort, run->seed, k, run->inputs, &words);
         if (!status) status = run_whole(v, w, run, &words);
         if (!status) run->attempt = k;
         if (status != CUTSET_BAD)
@@ -216,12 +219,12 @@ static cutset_status compare_outputs(cs_verify *v, cutset_error *err)
             cs_difference d;
             cutset_status status = compare_output(v, i, run, &d, err);
             if (!status && r == 0 && run->whole[i] != NULL)
-                status = cs_verify_spell(v->ort, run->whole[i], result->type, sizeof result->type,
-                                         err);
+                status =
+                    cs_verify_spell(v->ort, run->whole[i], result->type, sizeof result->type, err);
             if (status) return status;
-            const bool worse = d.verdict > result->worst.verdict ||
-                               (d.verdict == result->worst.verdict &&
-                                d.max_abs > result->worst.max_abs);
+            const bool worse =
+                d.verdict > result->worst.verdict ||
+                (d.verdict == result->worst.verdict && d.max_abs > result->worst.max_abs);
             if (r > 0 && !worse) continue;
             result->worst = d;
             result->seed = run->seed;
@@ -328,8 +331,7 @@ cutset_status cutset_verify(const char *dir, const cutset_verify_opts *opts, cut
         const bool compared = !status;
         if (!status) status = judge(&v, err);
         if ((compared && (status == CUTSET_OK || status == CUTSET_NO)) || v.refused[0] != '\0') {
-            const cutset_status written =
-                cs_verify_report(&v, write, payload, status ? NULL : err);
+            const cutset_status written = cs_verify_report(&v, write, payload, status ? NULL : err);
             if (!status) status = written;
         }
     }

@@ -20,34 +20,35 @@ enum {
 };
 
 /* ---- comparing ---- */
-typedef enum cs_verdict { /* the later, the worse */
-    CS_EQUAL,     /* the same type, shape and bits */
-    CS_PASSED,    /* a weight or a default that the model passes through: no part makes it */
-    CS_RANDOM,    /* depends on random numbers: type and shape agree, contents not compared */
+/* The later, the worse. */
+typedef enum cs_verdict {
+    CS_EQUAL,      /* the same type, shape and bits */
+    CS_PASSED,     /* a weight or a default passed through: no part makes it */
+    CS_RANDOM,     /* depends on random numbers: only type and shape are compared */
     CS_UNCOMPARED, /* of a kind that cannot be compared here */
-    CS_CLOSE,     /* within the tolerance of f16 or bf16 */
+    CS_CLOSE,      /* within the tolerance of f16 or bf16 */
     CS_DIFFERENT
 } cs_verdict;
 
 typedef struct cs_difference {
     cs_verdict verdict;
-    unsigned marks;     /* of the value */
-    char place[64];     /* within a sequence or a map: "item 3: "; else "" */
-    char why[200];      /* DIFFERENT without numbers, UNCOMPARED: in words */
-    bool numbers;       /* the figures below are there */
-    uint64_t index;     /* of the first element that differs, in row order */
-    uint64_t count, of; /* elements that differ, elements */
+    unsigned marks;            /* of the value */
+    char place[64];            /* within a sequence or a map: "item 3: "; else "" */
+    char why[200];             /* DIFFERENT without numbers, UNCOMPARED: in words */
+    bool numbers;              /* the figures below are there */
+    uint64_t index;            /* of the first element that differs, in row order */
+    uint64_t count, of;        /* elements that differ, elements */
     char whole[72], parts[72]; /* that element */
     double max_abs, max_rel;   /* over finite elements; max_rel relative to the larger of the two */
     uint64_t nan_whole, nan_parts;
 } cs_difference;
 
-/* Compares the whole model's value with that of the parts; `marks` of the value. `dims`, `rank`: its
- * dims as far as the model tells, or NULL: of a random value only those must agree, for the others
- * may be random too. */
+/* Compares the whole model's value with that of the parts; `marks` of the value. `dims`, `rank`:
+ * its dims as far as the model tells, or NULL: of a random value only those must agree, for the
+ * others may be random too. */
 cutset_status cs_verify_compare(const cs_ort *ort, const OrtValue *whole, const OrtValue *parts,
-                                unsigned marks, const cs_dim *dims, size_t rank,
-                                cs_difference *out, cutset_error *err);
+                                unsigned marks, const cs_dim *dims, size_t rank, cs_difference *out,
+                                cutset_error *err);
 /* One sentence about a difference: "element 3 is 1.0 in the whole model and 2.0 in the parts". */
 void cs_verify_tell(const cs_difference *d, char *out, size_t room);
 double cs_verify_tolerance(unsigned marks); /* 0: bit for bit */
@@ -57,26 +58,26 @@ cutset_status cs_verify_spell(const cs_ort *ort, const OrtValue *value, char *ou
 
 /* ---- inputs ---- */
 typedef struct cs_feed {
-    char *name; /* heap */
-    uint32_t value; /* in the graph */
+    char *name;         /* heap */
+    uint32_t value;     /* in the graph */
     bool ranged, whole; /* --range was given; both ends are whole numbers */
     double low, high;
     int64_t low_int, high_int;
     const char *path; /* --input: of the file, which is `npy` */
     cs_npy npy;
-    char shape[160];  /* type and shape in the first run, for the report */
-    char source[96];  /* "uniform in -1..1", for the report */
+    char shape[160]; /* type and shape in the first run, for the report */
+    char source[96]; /* "uniform in -1..1", for the report */
 } cs_feed;
 
 typedef struct cs_symbol {
-    cs_span name; /* as in dim_param */
+    cs_span name;  /* as in dim_param */
     int64_t value; /* given by a file; 0: not given */
 } cs_symbol;
 
 /* How the inputs of a run are made where the user does not say: tried in order. */
 typedef struct cs_attempt {
-    int64_t dim;  /* size of unknown dims and of the first symbol */
-    int64_t step; /* each further symbol is larger by this, up to four times */
+    int64_t dim;       /* size of unknown dims and of the first symbol */
+    int64_t step;      /* each further symbol is larger by this, up to four times */
     int64_t low, high; /* integers */
 } cs_attempt;
 extern const cs_attempt cs_attempts[];
@@ -160,8 +161,7 @@ cutset_status cs_verify_mark(cs_verify *v, cutset_error *err);
 uint32_t cs_verify_value(const cs_verify *v, cs_span name);
 /* Compares a value of run `r` by its name. */
 cutset_status cs_verify_compare_named(const cs_verify *v, cs_span name, const OrtValue *whole,
-                                      const OrtValue *parts, cs_difference *out,
-                                      cutset_error *err);
+                                      const OrtValue *parts, cs_difference *out, cutset_error *err);
 
 /* Runs the parts in order, each opened once and run for all runs from `first` to `last`; what is
  * needed no longer is freed. `made` is called with each value that a part made, before it is

@@ -46,15 +46,14 @@ cutset_status cs_chain_init(cs_verify *v, cutset_error *err)
     if (v->last == NULL || v->feed_of == NULL) return cs_fail_memory(err);
     memset(v->feed_of, 0xff, n * sizeof *v->feed_of); /* CS_NONE */
     for (size_t i = 0; i < v->inputs.feeds.len; i++)
-        v->feed_of[cs_strtab_find(&v->names, cs_span_of(v->inputs.feeds.at[i].name))] =
-            (uint32_t)i;
+        v->feed_of[cs_strtab_find(&v->names, cs_span_of(v->inputs.feeds.at[i].name))] = (uint32_t)i;
     for (size_t i = 0; i < p->parts.len; i++)
         for (uint32_t k = 0; k < p->parts.at[i].n_input; k++)
             v->last[cs_strtab_find(&v->names, value_name(v, p->parts.at[i].input + k))] =
                 (uint32_t)i;
     for (size_t i = 0; i < p->outputs.len; i++)
-        v->last[cs_strtab_find(&v->names,
-                               cs_strtab_get(&p->names, p->outputs.at[i].name))] = CS_NONE;
+        v->last[cs_strtab_find(&v->names, cs_strtab_get(&p->names, p->outputs.at[i].name))] =
+            CS_NONE;
     for (size_t r = 0; r < v->n_runs; r++) {
         v->runs[r].store = cs_zalloc(n, sizeof *v->runs[r].store);
         if (v->runs[r].store == NULL) return cs_fail_memory(err);
@@ -143,8 +142,7 @@ static void release(step *s, cs_run *run)
                                  {s->part->output, s->part->n_output}};
     for (int side = 0; side < 2; side++)
         for (uint32_t k = 0; k < refs[side][1]; k++) {
-            const cs_str id =
-                cs_strtab_find(&s->v->names, value_name(s->v, refs[side][0] + k));
+            const cs_str id = cs_strtab_find(&s->v->names, value_name(s->v, refs[side][0] + k));
             if (s->v->last[id] == CS_NONE || s->v->last[id] > s->number) continue;
             cs_ort_value_free(s->v->ort, run->store[id]);
             run->store[id] = NULL;

@@ -56,8 +56,7 @@ cutset_status cs_verify_spell(const cs_ort *ort, const OrtValue *value, char *ou
         cs_ort_tensor_fini(&t);
     } else if (kind == CS_ORT_SEQUENCE || kind == CS_ORT_MAP) {
         status = cs_ort_value_count(ort, value, &n, err);
-        if (!status)
-            snprintf(out, room, kind == CS_ORT_MAP ? "map" : "sequence of %zu", n);
+        if (!status) snprintf(out, room, kind == CS_ORT_MAP ? "map" : "sequence of %zu", n);
     }
     return status;
 }
@@ -85,8 +84,8 @@ static bool same_type(const compare *c, const cs_ort_tensor *a, const cs_ort_ten
 {
     if (a->elem != b->elem || a->rank != b->rank) return false;
     for (size_t i = 0; i < a->rank; i++) {
-        const bool loose = (c->marks & CS_MARK_RANDOM) && c->dims != NULL && c->rank == a->rank &&
-                           c->dims[i] < 0;
+        const bool loose =
+            (c->marks & CS_MARK_RANDOM) && c->dims != NULL && c->rank == a->rank && c->dims[i] < 0;
         if (a->dims[i] != b->dims[i] && !loose) return false;
     }
     return true;
@@ -182,8 +181,8 @@ static void compare_tensors(const compare *c, const cs_ort_tensor *a, const cs_o
         d->verdict = CS_RANDOM;
     } else if (a->elem == CS_STR) {
         compare_strings(a, b, d);
-    } else if (a->bytes > 0 && (cs_elem_bits(a->elem) < 8 ||
-                                memcmp(a->data, b->data, a->bytes) != 0)) {
+    } else if (a->bytes > 0 &&
+               (cs_elem_bits(a->elem) < 8 || memcmp(a->data, b->data, a->bytes) != 0)) {
         compare_numbers(c, a, b, d);
     }
 }
@@ -264,11 +263,15 @@ static cutset_status compare_values(const compare *c, const OrtValue *a, const O
         return CUTSET_OK;
     }
     switch (x) {
-    case CS_ORT_ABSENT: return CUTSET_OK;
-    case CS_ORT_TENSOR: return compare_tensor_values(c, a, b, d);
+    case CS_ORT_ABSENT:
+        return CUTSET_OK;
+    case CS_ORT_TENSOR:
+        return compare_tensor_values(c, a, b, d);
     case CS_ORT_SEQUENCE:
-    case CS_ORT_MAP: return compare_lists(c, a, b, x, d);
-    case CS_ORT_OTHER: break;
+    case CS_ORT_MAP:
+        return compare_lists(c, a, b, x, d);
+    case CS_ORT_OTHER:
+        break;
     }
     d->verdict = CS_UNCOMPARED;
     snprintf(d->why, sizeof d->why, "a sparse tensor or an opaque value");
@@ -276,8 +279,8 @@ static cutset_status compare_values(const compare *c, const OrtValue *a, const O
 }
 
 cutset_status cs_verify_compare(const cs_ort *ort, const OrtValue *whole, const OrtValue *parts,
-                                unsigned marks, const cs_dim *dims, size_t rank,
-                                cs_difference *out, cutset_error *err)
+                                unsigned marks, const cs_dim *dims, size_t rank, cs_difference *out,
+                                cutset_error *err)
 {
     cutset_error words = {0};
     const compare c = {ort, marks, dims, rank, &words};

@@ -15,8 +15,8 @@
 #include "engine/elem.h"
 
 /* Integers begin at 1 first: a zero that a model divides by ends the process. */
-const cs_attempt cs_attempts[] = {{2, 1, 1, 9},  {2, 1, 0, 1},  {1, 0, 0, 1},
-                                  {2, 0, 0, 1},  {8, 0, 0, 1},  {32, 0, 0, 1},
+const cs_attempt cs_attempts[] = {{2, 1, 1, 9},  {2, 1, 0, 1},   {1, 0, 0, 1},
+                                  {2, 0, 0, 1},  {8, 0, 0, 1},   {32, 0, 0, 1},
                                   {64, 0, 0, 1}, {512, 0, 0, 1}, {1, 0, 0, 0}};
 const size_t cs_n_attempts = sizeof cs_attempts / sizeof *cs_attempts;
 
@@ -87,8 +87,7 @@ static bool collect_symbols(cs_inputs *in, const cs_type_info *info)
         const cs_span text = cs_name(pool, cs_dim_text(dim));
         size_t at = 0;
         for (cs_span s; (s = next_symbol(text, &at)).at != NULL;)
-            if (find_symbol(in, s) == NULL &&
-                !cs_vec_push(&in->symbols, ((cs_symbol){s, -1})))
+            if (find_symbol(in, s) == NULL && !cs_vec_push(&in->symbols, ((cs_symbol){s, -1})))
                 return false;
     }
     return true;
@@ -378,7 +377,8 @@ static void describe_source(const cs_inputs *in, cs_feed *f, const cs_attempt *a
         cs_values_range(f, e, attempt, &low, &high);
         snprintf(f->source, sizeof f->source, "%" PRId64 "..%" PRId64, low, high);
         break;
-    default: snprintf(f->source, sizeof f->source, "\"a\", \"b\"");
+    default:
+        snprintf(f->source, sizeof f->source, "\"a\", \"b\"");
     }
     if (f->path != NULL) snprintf(f->source, sizeof f->source, "%.90s", f->path);
 }
@@ -394,9 +394,8 @@ cutset_status cs_inputs_make(cs_inputs *in, const cs_ort *ort, uint64_t seed, si
         cs_feed *f = &in->feeds.at[i];
         uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) ^ cs_hash(f->name, strlen(f->name));
         const cs_type type = in->graph->values.at[f->value].type;
-        status = f->path != NULL
-                     ? cs_values_load(ort, f, feed_tensor(in, f)->elem, &values[i], err)
-                     : cs_values_make(in, ort, f, type, a, &state, &values[i], err);
+        status = f->path != NULL ? cs_values_load(ort, f, feed_tensor(in, f)->elem, &values[i], err)
+                                 : cs_values_make(in, ort, f, type, a, &state, &values[i], err);
         describe_source(in, f, a);
         if (!status && f->shape[0] == '\0')
             status = cs_verify_spell(ort, values[i], f->shape, sizeof f->shape, err);

@@ -90,8 +90,7 @@ typedef struct reference {
     OrtValue **values; /* by output of the session */
 } reference;
 
-static cutset_status run_variant(cs_verify *v, const cs_run *run, reference *ref,
-                                 cutset_error *err)
+static cutset_status run_variant(cs_verify *v, const cs_run *run, reference *ref, cutset_error *err)
 {
     const size_t n = ref->session->n_inputs;
     const OrtValue **in = cs_zalloc(n + 1, sizeof *in);
@@ -136,8 +135,7 @@ static cutset_status compare_made(cs_verify *v, void *payload, const cs_part *pa
         at++;
     if (at == ref->session->n_outputs || ref->values[at] == NULL) return CUTSET_OK;
     cs_difference d;
-    const cutset_status status =
-        cs_verify_compare_named(v, name, ref->values[at], value, &d, err);
+    const cutset_status status = cs_verify_compare_named(v, name, ref->values[at], value, &d, err);
     if (status || d.verdict != CS_DIFFERENT) return status;
     v->bad_part = (int32_t)part->id;
     v->located = true;

@@ -12,8 +12,7 @@
 
 /* Is any node of the bodies below `node` random? A stack, since bodies nest as deep as a file
  * says. */
-static cutset_status is_random(const cs_graph *g, const cs_node *node, bool *out,
-                               cutset_error *err)
+static cutset_status is_random(const cs_graph *g, const cs_node *node, bool *out, cutset_error *err)
 {
     CS_VEC(const cs_graph *) todo = {0};
     bool random = node->flags & CS_NODE_RANDOM, full = false;
@@ -82,8 +81,7 @@ uint32_t cs_verify_value(const cs_verify *v, cs_span name)
 }
 
 cutset_status cs_verify_compare_named(const cs_verify *v, cs_span name, const OrtValue *whole,
-                                      const OrtValue *parts, cs_difference *out,
-                                      cutset_error *err)
+                                      const OrtValue *parts, cs_difference *out, cutset_error *err)
 {
     const cs_graph *g = v->model->graph;
     const uint32_t id = cs_verify_value(v, name);

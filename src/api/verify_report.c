@@ -4,8 +4,10 @@
  * is always said, and counted apart.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/verify.h"
@@ -27,6 +29,13 @@ static size_t count(const cs_verify *v, cs_verdict verdict)
     for (size_t i = 0; i < v->plan->outputs.len; i++)
         n += v->results[i].worst.verdict == verdict;
     return n;
+}
+
+/* Without the way there through "..", which the plan has. `buffer` holds PATH_MAX. */
+static const char *model_path(const cs_verify *v, char *buffer)
+{
+    const char *real = realpath(v->plan->model_path, buffer);
+    return real != NULL ? real : v->plan->model_path;
 }
 
 static cs_span part_file(const cs_verify *v)
@@ -60,8 +69,9 @@ static void put_inputs(const cs_verify *v, cs_out *out)
 static void put_head(const cs_verify *v, cs_out *out)
 {
     cs_line l = {0};
+    char path[PATH_MAX];
     cs_line_cell(&l, CS_SPAN("model"), 10);
-    cs_line_span(&l, cs_span_of(v->plan->model_path));
+    cs_line_span(&l, cs_span_of(model_path(v, path)));
     cs_line_put(&l, out);
     cs_line_cell(&l, CS_SPAN("parts"), 10);
     cs_line_printf(&l, "%zu in ", v->plan->parts.len);
@@ -82,7 +92,8 @@ static void put_figures(const cs_difference *d, cs_out *out)
 {
     cs_line l = {0};
     cs_line_printf(&l, "    %" PRIu64 " of %" PRIu64 " elements differ", d->count, d->of);
-    if (d->max_abs > 0) cs_line_printf(&l, ", by at most %.3g (%.3g relative)", d->max_abs, d->max_rel);
+    if (d->max_abs > 0)
+        cs_line_printf(&l, ", by at most %.3g (%.3g relative)", d->max_abs, d->max_rel);
     if (d->nan_whole + d->nan_parts > 0)
         cs_line_printf(&l, "; NaN: %" PRIu64 " and %" PRIu64, d->nan_whole, d->nan_parts);
     cs_line_put(&l, out);
@@ -117,8 +128,7 @@ static void put_place(const cs_verify *v, cs_out *out)
     if (v->located) {
         char text[1000], what[400];
         cs_verify_tell(&v->bad, what, sizeof what);
-        snprintf(text, sizeof text, "%.*s, value %s: %s", CS_FMT(part_file(v)), v->bad_value,
-                 what);
+        snprintf(text, sizeof text, "%.*s, value %s: %s", CS_FMT(part_file(v)), v->bad_value, what);
         put_text(out, "first in  ", text);
     } else if (v->not_located[0] != '\0') {
         cs_out_puts(out, "first in  a part that is not known\n");
@@ -132,12 +142,10 @@ static void put_total(const cs_verify *v, cs_out *out)
     static const struct {
         cs_verdict verdict;
         const char *text;
-    } kinds[] = {{CS_EQUAL, "equal bit for bit"},
-                 {CS_CLOSE, "equal within the tolerance of a half float"},
-                 {CS_DIFFERENT, "different"},
-                 {CS_RANDOM, "random, compared by type and shape"},
-                 {CS_PASSED, "passed through"},
-                 {CS_UNCOMPARED, "not compared"}};
+    } kinds[] = {
+        {CS_EQUAL, "equal bit for bit"}, {CS_CLOSE, "equal within the tolerance of a half float"},
+        {CS_DIFFERENT, "different"},     {CS_RANDOM, "random, compared by type and shape"},
+        {CS_PASSED, "passed through"},   {CS_UNCOMPARED, "not compared"}};
     char text[400] = "";
     size_t n = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -247,9 +255,10 @@ static void json_first(const cs_verify *v, cs_json *j)
 static void put_json(const cs_verify *v, cs_out *out)
 {
     cs_json j;
+    char path[PATH_MAX];
     cs_json_init(&j, out);
     cs_json_object(&j);
-    cs_json_put_text(&j, "model", v->plan->model_path);
+    cs_json_put_text(&j, "model", model_path(v, path));
     cs_json_put_int(&j, "parts", (int64_t)v->plan->parts.len);
     cs_json_put_text(&j, "onnxruntime", cs_ort_version(v->ort));
     cs_json_put_text(&j, "library", cs_ort_path(v->ort));
@@ -263,8 +272,8 @@ static void put_json(const cs_verify *v, cs_out *out)
     cs_json_put_int(&j, "equal", (int64_t)count(v, CS_EQUAL));
     cs_json_put_int(&j, "close", (int64_t)count(v, CS_CLOSE));
     cs_json_put_int(&j, "different", (int64_t)count(v, CS_DIFFERENT));
-    cs_json_put_int(&j, "not_compared", (int64_t)(count(v, CS_RANDOM) + count(v, CS_PASSED) +
-                                                  count(v, CS_UNCOMPARED)));
+    cs_json_put_int(&j, "not_compared",
+                    (int64_t)(count(v, CS_RANDOM) + count(v, CS_PASSED) + count(v, CS_UNCOMPARED)));
     cs_json_end(&j);
 }
 

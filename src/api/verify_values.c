@@ -11,7 +11,7 @@
 #include "api/verify.h"
 #include "engine/elem.h"
 
-enum { ITEMS = 2 }; /* of a sequence, entries of a map */
+enum { ITEMS = 2 };                  /* of a sequence, entries of a map */
 #define TOO_LARGE ((int64_t)1 << 28) /* bytes of an input of a later attempt */
 
 static uint64_t next(uint64_t *state)
@@ -65,8 +65,8 @@ static void fill(cs_elem e, void *data, size_t count, const cs_feed *f, const cs
     }
 }
 
-static cutset_status make_strings(const cs_ort *ort, size_t rank, const int64_t *dims,
-                                  size_t count, uint64_t *state, OrtValue **out, cutset_error *err)
+static cutset_status make_strings(const cs_ort *ort, size_t rank, const int64_t *dims, size_t count,
+                                  uint64_t *state, OrtValue **out, cutset_error *err)
 {
     const char **strings = cs_alloc(count + 1, sizeof *strings);
     if (strings == NULL) return cs_fail_memory(err);
@@ -165,8 +165,7 @@ static cutset_status make_map(cs_inputs *in, const cs_ort *ort, const cs_feed *f
     for (size_t i = 0; !status && key != CS_STR && i < ITEMS; i++)
         cs_elem_put_int(key, data, i, (int64_t)i);
     const cs_elem elem = cs_type_get(in->graph->pool, inner)->elem;
-    if (!status)
-        status = make_elements(ort, f, elem, 1, dims, attempt, state, &halves[1], err);
+    if (!status) status = make_elements(ort, f, elem, 1, dims, attempt, state, &halves[1], err);
     if (!status) status = cs_ort_list_new(out, ort, CS_ORT_MAP, halves, 2, err);
     cs_ort_value_free(ort, halves[0]);
     cs_ort_value_free(ort, halves[1]);
@@ -179,11 +178,16 @@ cutset_status cs_values_make(cs_inputs *in, const cs_ort *ort, cs_feed *f, cs_ty
 {
     const cs_type_info info = *cs_type_get(in->graph->pool, type);
     switch (info.kind) {
-    case CS_TENSOR: return make_tensor(in, ort, f, type, attempt, state, out, err);
-    case CS_OPT: return cs_values_make(in, ort, f, info.inner, attempt, state, out, err);
-    case CS_SEQ: return make_sequence(in, ort, f, info.inner, attempt, state, out, err);
-    case CS_MAP: return make_map(in, ort, f, info.elem, info.inner, attempt, state, out, err);
-    default: break;
+    case CS_TENSOR:
+        return make_tensor(in, ort, f, type, attempt, state, out, err);
+    case CS_OPT:
+        return cs_values_make(in, ort, f, info.inner, attempt, state, out, err);
+    case CS_SEQ:
+        return make_sequence(in, ort, f, info.inner, attempt, state, out, err);
+    case CS_MAP:
+        return make_map(in, ort, f, info.elem, info.inner, attempt, state, out, err);
+    default:
+        break;
     }
     return cs_fail(err, CUTSET_BAD, "input %s is %s, which verify cannot make", f->name,
                    info.kind == CS_SPARSE ? "a sparse tensor" : "of a type that is not known");

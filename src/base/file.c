@@ -86,6 +86,12 @@ void cs_file_borrow(cs_file *out, const void *bytes, size_t len)
     *out = (cs_file){.at = bytes, .len = len, .fd = -1};
 }
 
+void cs_file_rest(const cs_file *file)
+{
+    /* Only advice, and only for a map: other memory would come back as zeros. */
+    if (file->mapped) madvise((void *)(uintptr_t)file->at, file->len, MADV_DONTNEED);
+}
+
 void cs_file_close(cs_file *file)
 {
     if (file->owned) {

@@ -25,6 +25,8 @@ typedef struct cs_file {
 cutset_status cs_file_open(cs_file *out, const char *path, cutset_error *err);
 void cs_file_borrow(cs_file *out, const void *bytes, size_t len);
 void cs_file_close(cs_file *file); /* zeroed: nothing to do */
+/* Lets go of the pages that were read; the next look brings them back from the system's cache. */
+void cs_file_rest(const cs_file *file);
 
 /* ---- out: a sink with a sticky failure; check once, at the end ---- */
 typedef struct cs_out {

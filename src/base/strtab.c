@@ -1,10 +1,9 @@
 /* Interned strings: equal bytes get equal ids, ids are dense in order of first appearance.
  *
  * Open addressing with linear probing, at most 5/8 full; a slot holds id + 1. The 32-bit hash of
- * every string is kept by id, so that a lookup compares bytes only when 32 bits agree and growing
- * never reads the strings again. Memory for n names: 24 n to 36 n bytes and the copies, packed.
- *
- * Invariant: `hash` has room for as many ids as `slots` may carry.
+ * every string is kept beside it, so that a lookup compares bytes only when 32 bits agree and
+ * growing never reads the strings again. Memory for n names: 22 n to 29 n bytes, and the copies,
+ * packed.
  */
 #include "base/hash.h"
 #include "base/text.h"
@@ -22,20 +21,17 @@ static size_t probe(const cs_strtab *tab, cs_span text, uint32_t hash)
     size_t i = hash & mask;
     for (; tab->slot[i] != 0; i = (i + 1) & mask) {
         const uint32_t id = tab->slot[i] - 1;
-        if (tab->hash[id] == hash && cs_span_eq(tab->text.at[id], text)) break;
+        if (tab->text.at[id].hash == hash && cs_span_eq(cs_strtab_get(tab, id), text)) break;
     }
     return i;
 }
 
 static bool resize(cs_strtab *tab, size_t slots)
 {
-    uint32_t *hash = cs_realloc(tab->hash, capacity(slots), sizeof *hash);
-    if (hash == NULL) return false;
-    tab->hash = hash;
     uint32_t *slot = cs_zalloc(slots, sizeof *slot);
     if (slot == NULL) return false;
     for (size_t id = 0; id < tab->text.len; id++) {
-        size_t i = hash[id] & (slots - 1);
+        size_t i = tab->text.at[id].hash & (slots - 1);
         while (slot[i] != 0)
             i = (i + 1) & (slots - 1);
         slot[i] = (uint32_t)id + 1;
@@ -58,7 +54,6 @@ void cs_strtab_fini(cs_strtab *tab)
 {
     cs_vec_fini(&tab->text);
     cs_free(tab->slot);
-    cs_free(tab->hash);
     cs_arena_fini(&tab->copies);
     *tab = (cs_strtab){0};
 }
@@ -76,7 +71,7 @@ cs_str cs_strtab_add(cs_strtab *tab, cs_span text, bool keep)
     if (tab->slot[i] != 0) return tab->slot[i] - 1;
 
     const size_t id = tab->text.len;
-    if (id >= CS_NONE - 1) return CS_NONE;
+    if (id >= CS_NONE - 1 || text.len > UINT32_MAX) return CS_NONE;
     if (id >= capacity(tab->slots)) {
         if (!resize(tab, tab->slots * 2)) return CS_NONE;
         i = probe(tab, text, hash);
@@ -86,8 +81,7 @@ cs_str cs_strtab_add(cs_strtab *tab, cs_span text, bool keep)
         text.at = cs_arena_dup(&tab->copies, text.at, text.len);
         if (text.at == NULL) return CS_NONE;
     }
-    tab->text.at[tab->text.len++] = text;
-    tab->hash[id] = hash;
+    tab->text.at[tab->text.len++] = (cs_interned){text.at, (uint32_t)text.len, hash};
     tab->slot[i] = (uint32_t)id + 1;
     return (cs_str)id;
 }

@@ -26,20 +26,27 @@ bool cs_glob(cs_span pattern, cs_span text);
 typedef uint32_t cs_str;
 #define CS_NONE UINT32_MAX
 
+typedef struct cs_interned {
+    const char *at;
+    uint32_t len, hash;
+} cs_interned;
+
 typedef struct cs_strtab {
-    CS_VEC(cs_span) text; /* by id */
-    uint32_t *slot;       /* open addressing, power of two; id + 1, 0 = free */
-    uint32_t *hash;       /* by id; grown with text */
+    CS_VEC(cs_interned) text; /* by id */
+    uint32_t *slot;           /* open addressing, power of two; id + 1, 0 = free */
     size_t slots;
     cs_arena copies;
 } cs_strtab;
 
 bool cs_strtab_init(cs_strtab *tab); /* false: no memory */
 void cs_strtab_fini(cs_strtab *tab);
-/* `keep`: the bytes outlive the table and need no copy. CS_NONE: no memory. */
+/* `keep`: the bytes outlive the table and need no copy. CS_NONE: no memory, or 2^32 bytes and more. */
 cs_str cs_strtab_add(cs_strtab *tab, cs_span text, bool keep);
 cs_str cs_strtab_find(const cs_strtab *tab, cs_span text); /* CS_NONE: not there */
-static inline cs_span cs_strtab_get(const cs_strtab *tab, cs_str s) { return tab->text.at[s]; }
+static inline cs_span cs_strtab_get(const cs_strtab *tab, cs_str s)
+{
+    return (cs_span){tab->text.at[s].at, tab->text.at[s].len};
+}
 
 /* ---- numbers ---- */
 bool cs_parse_i64(cs_span text, int64_t *out); /* all of it, decimal, optional sign */

@@ -99,11 +99,12 @@ cutset_status cli_open(cutset_model **out, const char *path, const cli_model *m,
 
 const char cli_plan_help[] =
     "planning options:\n"
-    "  --target T            a shipped target or a target file; repeat it for several,\n"
-    "                        the first named is served first\n"
+    "  --target T            a shipped target or a target file; of several the first\n"
+    "                        named is served first\n"
     "  --host-memory SIZE    budget of each engine while it is built (8GiB, 512MiB)\n"
     "  --device-memory SIZE  budget of each engine while it runs\n"
-    "  --oversize HOW        an operator over the budget alone: error (default), host, keep\n"
+    "  --oversize HOW        an operator over the budget alone: error (default),\n"
+    "                        host, keep\n"
     "  --min-nodes N         engines of fewer nodes go to the host\n"
     "  --connected           an engine is one connected piece\n"
     "  --pin NAME=TARGET     run these nodes there; NAME is a node, a value or a glob\n"

@@ -4,12 +4,16 @@
 #include "cli/cli.h"
 
 static const char help[] =
-    "cutset inspect MODEL [--text | --json] [--type NAME=f32[?,?]] [--shape x:1x3x224x224]\n"
-    "                     [--dim N=8] [--follow-links]\n"
+    "cutset inspect MODEL [--text | --json] [--shape x:1x3x224x224] [--dim N=8]\n"
+    "               [--type NAME=f32[?,?]] [--follow-links]\n"
     "\n"
-    "Tells operators, inputs, outputs, weights, control flow and what types are unknown.\n"
-    "  --text   the whole graph in the text form, with inferred types\n"
-    "  --json   the same facts for programs\n";
+    "Tells operators, inputs, outputs, weights, control flow, and which types are\n"
+    "unknown.\n"
+    "  --text           the whole graph in the text form, with inferred types\n"
+    "  --json           the same facts for programs\n"
+    "  --follow-links   weight files may be symbolic links\n"
+    "  --shape, --dim, --type\n"
+    "                   shapes, sizes and types that the model leaves open\n";
 
 int cli_inspect(int argc, char **argv)
 {

@@ -16,9 +16,9 @@ static const char help[] =
     "  cutset merge   DIR -o MODEL            the parts back into one model\n"
     "  cutset targets [NAME]                  the accelerators it knows\n"
     "\n"
-    "cutset COMMAND --help tells more; man cutset tells all. MODEL is an ONNX file or a\n"
-    "text graph; - is standard input. Exit codes: 0 done, 1 the answer is no, 2 usage,\n"
-    "3 bad or changed model, plan or target, 4 system, 130 interrupted.\n";
+    "cutset COMMAND --help tells more; man cutset tells all. MODEL is an ONNX file\n"
+    "or a text graph; - is standard input. Exit codes: 0 done, 1 the answer is no,\n"
+    "2 usage, 3 bad or changed model, plan or target, 4 system, 130 interrupted.\n";
 
 static const struct {
     const char *name;

@@ -4,9 +4,9 @@
 static const char help[] =
     "cutset merge DIR -o MODEL\n"
     "\n"
-    "Joins the parts of a split into one model that equals the source: the same nodes in the\n"
-    "source's order, the same weights. What the parts do not carry (unused initializers,\n"
-    "functions and imports) is listed.\n";
+    "Joins the parts of a split into one model that equals the source: the same nodes\n"
+    "in the source's order, the same weights. What the parts do not carry (unused\n"
+    "initializers, functions and imports) is listed.\n";
 
 int cli_merge(int argc, char **argv)
 {

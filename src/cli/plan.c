@@ -5,9 +5,13 @@
 
 static const char help[] =
     "cutset plan MODEL --target T [planning options] [-o plan.json | --json]\n"
+    "            [--follow-links]\n"
     "\n"
-    "Decides which nodes run on an accelerator and groups them into as few engines as can\n"
-    "be proved possible. Prints a summary; -o writes the plan to a file, --json to stdout.\n"
+    "Decides which nodes run on an accelerator and groups them into as few engines\n"
+    "as can be proved possible, and prints a summary.\n"
+    "  -o FILE          also write the plan to a file\n"
+    "  --json           print the plan instead of its summary\n"
+    "  --follow-links   weight files may be symbolic links\n"
     "\n";
 
 int cli_plan_command(int argc, char **argv)

@@ -8,9 +8,9 @@ static const char help[] =
     "cutset verify DIR [--seed N] [--runs N] [--input NAME=x.npy] [--range NAME=0..9]\n"
     "              [--shape x:1x3x224x224] [--dim N=8] [--onnxruntime LIB] [--json]\n"
     "\n"
-    "Runs the source model and the parts in DIR with ONNX Runtime on the same inputs, random\n"
-    "by seed unless given, and compares the outputs bit for bit. Exit code 1 and the name of\n"
-    "the first part that differs, if one does.\n";
+    "Runs the source model and the parts in DIR with ONNX Runtime on the same inputs,\n"
+    "random by seed unless given, and compares the outputs bit for bit. Exit code 1\n"
+    "and the name of the first part that differs, if one does.\n";
 
 int cli_verify(int argc, char **argv)
 {

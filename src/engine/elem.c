@@ -31,15 +31,24 @@ static const small_float *small_of(cs_elem e)
                              e5m2 = {IEEE, 5, 2, 15}, e5m2fnuz = {FNUZ, 5, 2, 16},
                              e2m1 = {FINITE, 2, 1, 1}, e8m0 = {EXPONENT, 8, 0, 127};
     switch (e) {
-    case CS_F16: return &f16;
-    case CS_BF16: return &bf16;
-    case CS_F8E4M3FN: return &e4m3fn;
-    case CS_F8E4M3FNUZ: return &e4m3fnuz;
-    case CS_F8E5M2: return &e5m2;
-    case CS_F8E5M2FNUZ: return &e5m2fnuz;
-    case CS_F4E2M1: return &e2m1;
-    case CS_F8E8M0: return &e8m0;
-    default: return NULL;
+    case CS_F16:
+        return &f16;
+    case CS_BF16:
+        return &bf16;
+    case CS_F8E4M3FN:
+        return &e4m3fn;
+    case CS_F8E4M3FNUZ:
+        return &e4m3fnuz;
+    case CS_F8E5M2:
+        return &e5m2;
+    case CS_F8E5M2FNUZ:
+        return &e5m2fnuz;
+    case CS_F4E2M1:
+        return &e2m1;
+    case CS_F8E8M0:
+        return &e8m0;
+    default:
+        return NULL;
     }
 }
 
@@ -76,9 +85,8 @@ static double small_get(const small_float *s, uint32_t code)
 
 static uint32_t small_put(const small_float *s, double x)
 {
-    const uint32_t sign = signbit(x) && s->kind != EXPONENT
-                              ? UINT32_C(1) << (s->exponent + s->mantissa)
-                              : 0;
+    const uint32_t sign =
+        signbit(x) && s->kind != EXPONENT ? UINT32_C(1) << (s->exponent + s->mantissa) : 0;
     const uint32_t most = highest_finite(s);
     const double size = fabs(x);
     if (!(size > 0)) return s->kind == FNUZ ? 0 : sign;
@@ -105,10 +113,13 @@ cs_elem_class cs_elem_classify(cs_elem e)
 {
     switch (e) {
     case CS_F32:
-    case CS_F64: return CS_ELEM_FLOAT;
+    case CS_F64:
+        return CS_ELEM_FLOAT;
     case CS_C64:
-    case CS_C128: return CS_ELEM_COMPLEX;
-    case CS_BOOL: return CS_ELEM_BOOL;
+    case CS_C128:
+        return CS_ELEM_COMPLEX;
+    case CS_BOOL:
+        return CS_ELEM_BOOL;
     case CS_U8:
     case CS_I8:
     case CS_U16:
@@ -120,8 +131,10 @@ cs_elem_class cs_elem_classify(cs_elem e)
     case CS_U4:
     case CS_I4:
     case CS_U2:
-    case CS_I2: return CS_ELEM_INT;
-    default: return small_of(e) != NULL ? CS_ELEM_FLOAT : CS_ELEM_OTHER;
+    case CS_I2:
+        return CS_ELEM_INT;
+    default:
+        return small_of(e) != NULL ? CS_ELEM_FLOAT : CS_ELEM_OTHER;
     }
 }
 
@@ -194,11 +207,17 @@ double cs_elem_get(cs_elem e, const void *data, size_t i, int part)
     if (s != NULL) return small_get(s, (uint32_t)x);
     switch (e) {
     case CS_F32:
-    case CS_C64: memcpy(&f, &x, sizeof f); return f;
+    case CS_C64:
+        memcpy(&f, &x, sizeof f);
+        return f;
     case CS_F64:
-    case CS_C128: memcpy(&d, &x, sizeof d); return d;
-    case CS_U64: return (double)x;
-    default: return (double)extend(e, x);
+    case CS_C128:
+        memcpy(&d, &x, sizeof d);
+        return d;
+    case CS_U64:
+        return (double)x;
+    default:
+        return (double)extend(e, x);
     }
 }
 
@@ -236,7 +255,9 @@ void cs_elem_print(cs_elem e, const void *data, size_t i, char *out)
 {
     char real[32], imaginary[32];
     switch (cs_elem_classify(e)) {
-    case CS_ELEM_FLOAT: print_float(e, data, i, 0, out); break;
+    case CS_ELEM_FLOAT:
+        print_float(e, data, i, 0, out);
+        break;
     case CS_ELEM_COMPLEX:
         print_float(e, data, i, 0, real);
         print_float(e, data, i, 1, imaginary);
@@ -249,6 +270,7 @@ void cs_elem_print(cs_elem e, const void *data, size_t i, char *out)
         else
             snprintf(out, 72, "%" PRId64, extend(e, cs_elem_bits_at(e, data, i, 0)));
         break;
-    default: snprintf(out, 72, "0x%" PRIx64, cs_elem_bits_at(e, data, i, 0));
+    default:
+        snprintf(out, 72, "0x%" PRIx64, cs_elem_bits_at(e, data, i, 0));
     }
 }

@@ -87,8 +87,7 @@ static cutset_status read_descr(scan *s, cs_npy *npy)
                        "%s: an array of Python objects: save x.astype(str), or a number type",
                        s->what);
     if (rest.len < 2 || strchr("biufcUSV", rest.at[0]) == NULL ||
-        !cs_parse_i64((cs_span){rest.at + 1, rest.len - 1}, &item) || item < 0 ||
-        item > INT32_MAX)
+        !cs_parse_i64((cs_span){rest.at + 1, rest.len - 1}, &item) || item < 0 || item > INT32_MAX)
         return cs_fail(s->err, CUTSET_BAD, "%s: elements of type '%.*s': save x.astype('<f4'), say",
                        s->what, CS_FMT(text));
     npy->kind = rest.at[0];
@@ -206,8 +205,8 @@ cutset_status cs_npy_parse(cs_npy *out, const void *bytes, size_t len, const cha
     cutset_status status = read_frame(&s, bytes, len, &data);
     if (!status) status = read_dict(&s, &npy, &fortran);
     if (!status && fortran && npy.rank > 1)
-        status = cs_fail(err, CUTSET_BAD,
-                         "%s: in Fortran order: save numpy.ascontiguousarray(x)", what);
+        status =
+            cs_fail(err, CUTSET_BAD, "%s: in Fortran order: save numpy.ascontiguousarray(x)", what);
     if (!status) status = check_size(&s, &npy, len - data);
     if (!status && npy.kind != 'U' && npy.kind != 'S' && npy.kind != 'V' &&
         cs_npy_elem(&npy) == CS_ELEM_NONE)
@@ -252,9 +251,9 @@ cs_elem cs_npy_elem(const cs_npy *npy)
     static const struct {
         char kind;
         unsigned char item, elem;
-    } table[] = {{'b', 1, CS_BOOL}, {'i', 1, CS_I8},  {'i', 2, CS_I16}, {'i', 4, CS_I32},
-                 {'i', 8, CS_I64},  {'u', 1, CS_U8},  {'u', 2, CS_U16}, {'u', 4, CS_U32},
-                 {'u', 8, CS_U64},  {'f', 2, CS_F16}, {'f', 4, CS_F32}, {'f', 8, CS_F64},
+    } table[] = {{'b', 1, CS_BOOL}, {'i', 1, CS_I8},   {'i', 2, CS_I16}, {'i', 4, CS_I32},
+                 {'i', 8, CS_I64},  {'u', 1, CS_U8},   {'u', 2, CS_U16}, {'u', 4, CS_U32},
+                 {'u', 8, CS_U64},  {'f', 2, CS_F16},  {'f', 4, CS_F32}, {'f', 8, CS_F64},
                  {'c', 8, CS_C64},  {'c', 16, CS_C128}};
     if (npy->kind == 'U' || npy->kind == 'S') return CS_STR;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

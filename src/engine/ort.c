@@ -78,14 +78,13 @@ static cutset_status set_up(cs_ort *ort, const OrtApiBase *base, cutset_error *e
         return cs_fail(err, CUTSET_SYSTEM,
                        "%s: ONNX Runtime %s is too old: version 1.10 or later is needed", ort->path,
                        ort->version);
-    cutset_status s = cs_ort_check(
-        ort,
-        ort->api.CreateEnvWithCustomLogger(ignore_log, NULL, ORT_LOGGING_LEVEL_FATAL, "cutset",
-                                           &ort->env),
-        err);
+    cutset_status s =
+        cs_ort_check(ort,
+                     ort->api.CreateEnvWithCustomLogger(ignore_log, NULL, ORT_LOGGING_LEVEL_FATAL,
+                                                        "cutset", &ort->env),
+                     err);
     if (!s) s = set_options(ort, err);
-    if (!s)
-        s = cs_ort_check(ort, ort->api.GetAllocatorWithDefaultOptions(&ort->allocator), err);
+    if (!s) s = cs_ort_check(ort, ort->api.GetAllocatorWithDefaultOptions(&ort->allocator), err);
     return s == CUTSET_BAD ? cs_fail(err, CUTSET_SYSTEM, "%s: ONNX Runtime does not start: %s",
                                      ort->path, err != NULL ? err->message : "")
                            : s;
@@ -223,9 +222,9 @@ cutset_status cs_session_run(cs_session *s, const OrtValue *const *inputs, OrtVa
 {
     for (size_t i = 0; i < s->n_outputs; i++)
         outputs[i] = NULL;
-    OrtStatus *ran = s->ort->api.Run(s->handle, NULL, (const char *const *)s->inputs, inputs,
-                                     s->n_inputs, (const char *const *)s->outputs, s->n_outputs,
-                                     outputs);
+    OrtStatus *ran =
+        s->ort->api.Run(s->handle, NULL, (const char *const *)s->inputs, inputs, s->n_inputs,
+                        (const char *const *)s->outputs, s->n_outputs, outputs);
     const cutset_status status = cs_ort_check(s->ort, ran, err);
     for (size_t i = 0; status && i < s->n_outputs; i++) {
         cs_ort_value_free(s->ort, outputs[i]);

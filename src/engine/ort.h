@@ -43,8 +43,8 @@ void cs_session_close(cs_session *session);
 
 /* Runs once: inputs and outputs by position; outputs are set to new values, or all to NULL on
  * failure. */
-cutset_status cs_session_run(cs_session *session, const OrtValue *const *inputs,
-                             OrtValue **outputs, cutset_error *err);
+cutset_status cs_session_run(cs_session *session, const OrtValue *const *inputs, OrtValue **outputs,
+                             cutset_error *err);
 
 /* ---- values ---- */
 typedef enum cs_ort_kind {
@@ -76,8 +76,8 @@ void cs_ort_tensor_fini(cs_ort_tensor *t);
 /* Of a sequence or a map. */
 cutset_status cs_ort_value_count(const cs_ort *ort, const OrtValue *value, size_t *out,
                                  cutset_error *err);
-cutset_status cs_ort_value_child(const cs_ort *ort, const OrtValue *value, size_t i,
-                                 OrtValue **out, cutset_error *err);
+cutset_status cs_ort_value_child(const cs_ort *ort, const OrtValue *value, size_t i, OrtValue **out,
+                                 cutset_error *err);
 
 /* A new tensor; *data is its memory, `bytes` long, to be filled. Not for strings.
  * CUTSET_BAD: a shape or an element type that cannot be. */

@@ -70,8 +70,7 @@ enum {
     X(60, OrtStatus *, GetTensorElementType, (const OrtTensorTypeAndShapeInfo *, int *))           \
     X(61, OrtStatus *, GetDimensionsCount, (const OrtTensorTypeAndShapeInfo *, size_t *))          \
     X(62, OrtStatus *, GetDimensions, (const OrtTensorTypeAndShapeInfo *, int64_t *, size_t))      \
-    X(65, OrtStatus *, GetTensorTypeAndShape,                                                      \
-      (const OrtValue *, OrtTensorTypeAndShapeInfo **))                                            \
+    X(65, OrtStatus *, GetTensorTypeAndShape, (const OrtValue *, OrtTensorTypeAndShapeInfo **))    \
     X(67, OrtStatus *, GetValueType, (const OrtValue *, int *))                                    \
     X(76, OrtStatus *, AllocatorFree, (OrtAllocator *, void *))                                    \
     X(78, OrtStatus *, GetAllocatorWithDefaultOptions, (OrtAllocator **))                          \

@@ -28,7 +28,7 @@ extern char **environ;
 
 typedef struct finder {
     const OrtApiBase *base;
-    char *found; /* heap */
+    char *found;   /* heap */
     char why[400]; /* the loader's words about the last library that was there but did not load */
     bool no_memory;
 } finder;
@@ -221,7 +221,7 @@ cutset_status cs_ort_load(const OrtApiBase **base, char **found, const char *pat
     if (path != NULL && path[0] != '\0') {
         const cutset_status status = load_named(&f, path, err);
         if (status) return status;
-    } else if (!try_places(&f)) {
+    } else if (!try_places(&f) && !f.no_memory) {
         return cs_fail(err, CUTSET_SYSTEM,
                        "ONNX Runtime was not found%s%s: install it (pip install onnxruntime), or "
                        "name its library with --onnxruntime or in CUTSET_ONNXRUNTIME",

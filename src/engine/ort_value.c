@@ -22,10 +22,14 @@ enum { ORT_UINT2 = 24, ORT_INT2 = 25, ORT_FLOAT8E8M0 = 26 };
 static cs_elem elem_of(int type)
 {
     switch (type) {
-    case ORT_UINT2: return CS_U2;
-    case ORT_INT2: return CS_I2;
-    case ORT_FLOAT8E8M0: return CS_F8E8M0;
-    default: return type > 0 && type <= CS_F4E2M1 ? (cs_elem)type : CS_ELEM_NONE;
+    case ORT_UINT2:
+        return CS_U2;
+    case ORT_INT2:
+        return CS_I2;
+    case ORT_FLOAT8E8M0:
+        return CS_F8E8M0;
+    default:
+        return type > 0 && type <= CS_F4E2M1 ? (cs_elem)type : CS_ELEM_NONE;
     }
 }
 
@@ -33,10 +37,14 @@ static cs_elem elem_of(int type)
 static int type_of(cs_elem elem)
 {
     switch (elem) {
-    case CS_U2: return ORT_UINT2;
-    case CS_I2: return ORT_INT2;
-    case CS_F8E8M0: return ORT_FLOAT8E8M0;
-    default: return elem <= CS_F4E2M1 ? (int)elem : 0;
+    case CS_U2:
+        return ORT_UINT2;
+    case CS_I2:
+        return ORT_INT2;
+    case CS_F8E8M0:
+        return ORT_FLOAT8E8M0;
+    default:
+        return elem <= CS_F4E2M1 ? (int)elem : 0;
     }
 }
 
@@ -95,8 +103,8 @@ static cutset_status read_strings(const cs_ort *ort, const OrtValue *value, cs_o
         cs_free(start);
         return cs_fail_memory(err);
     }
-    status = cs_ort_check(
-        ort, api->GetStringTensorContent(value, t->text, bytes, start, t->count), err);
+    status =
+        cs_ort_check(ort, api->GetStringTensorContent(value, t->text, bytes, start, t->count), err);
     start[t->count] = bytes;
     for (size_t i = 0; !status && i < t->count; i++)
         t->strings[i] = (cs_span){t->text + start[i], start[i + 1] - start[i]};
@@ -108,7 +116,8 @@ static cutset_status read_data(const cs_ort *ort, const OrtValue *value, cs_ort_
                                cutset_error *err)
 {
     size_t all;
-    if (__builtin_mul_overflow(t->count, (size_t)cs_elem_bits(t->elem), &all)) return cs_fail_memory(err);
+    if (__builtin_mul_overflow(t->count, (size_t)cs_elem_bits(t->elem), &all))
+        return cs_fail_memory(err);
     t->bytes = all / 8 + (all % 8 != 0);
     void *data = NULL;
     /* The call wants a value it may change; it is only read. */
@@ -127,8 +136,8 @@ cutset_status cs_ort_tensor_read(const cs_ort *ort, const OrtValue *value, cs_or
     if (!status) status = read_shape(ort, info, &t, err);
     if (info != NULL) ort->api.ReleaseTensorTypeAndShapeInfo(info);
     if (!status)
-        status = t.elem == CS_STR ? read_strings(ort, value, &t, err)
-                                  : read_data(ort, value, &t, err);
+        status =
+            t.elem == CS_STR ? read_strings(ort, value, &t, err) : read_data(ort, value, &t, err);
     if (status)
         cs_ort_tensor_fini(&t);
     else
@@ -150,8 +159,8 @@ cutset_status cs_ort_value_count(const cs_ort *ort, const OrtValue *value, size_
     return cs_ort_check(ort, ort->api.GetValueCount(value, out), err);
 }
 
-cutset_status cs_ort_value_child(const cs_ort *ort, const OrtValue *value, size_t i,
-                                 OrtValue **out, cutset_error *err)
+cutset_status cs_ort_value_child(const cs_ort *ort, const OrtValue *value, size_t i, OrtValue **out,
+                                 cutset_error *err)
 {
     return cs_ort_check(ort, ort->api.GetValue(value, (int)i, ort->allocator, out), err);
 }
@@ -167,7 +176,8 @@ cutset_status cs_ort_tensor_new(OrtValue **out, void **data, size_t *bytes, cons
             return cs_fail(err, CUTSET_BAD, "a tensor too large for this machine's memory");
     OrtValue *value = NULL;
     cutset_status status = cs_ort_check(
-        ort, ort->api.CreateTensorAsOrtValue(ort->allocator, dims, rank, type_of(elem), &value), err);
+        ort, ort->api.CreateTensorAsOrtValue(ort->allocator, dims, rank, type_of(elem), &value),
+        err);
     if (!status) status = cs_ort_check(ort, ort->api.GetTensorMutableData(value, data), err);
     if (status) {
         cs_ort_value_free(ort, value);
@@ -185,8 +195,7 @@ cutset_status cs_ort_strings_new(OrtValue **out, const cs_ort *ort, size_t rank,
     OrtValue *value = NULL;
     cutset_status status = cs_ort_check(
         ort, ort->api.CreateTensorAsOrtValue(ort->allocator, dims, rank, CS_STR, &value), err);
-    if (!status)
-        status = cs_ort_check(ort, ort->api.FillStringTensor(value, strings, count), err);
+    if (!status) status = cs_ort_check(ort, ort->api.FillStringTensor(value, strings, count), err);
     if (status) {
         cs_ort_value_free(ort, value);
         return status;
@@ -199,8 +208,8 @@ cutset_status cs_ort_list_new(OrtValue **out, const cs_ort *ort, cs_ort_kind kin
                               OrtValue *const *children, size_t n, cutset_error *err)
 {
     const int type = kind == CS_ORT_MAP ? ONNX_TYPE_MAP : ONNX_TYPE_SEQUENCE;
-    return cs_ort_check(
-        ort, ort->api.CreateValue((const OrtValue *const *)children, n, type, out), err);
+    return cs_ort_check(ort, ort->api.CreateValue((const OrtValue *const *)children, n, type, out),
+                        err);
 }
 
 void cs_ort_value_free(const cs_ort *ort, OrtValue *value)

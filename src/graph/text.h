@@ -77,6 +77,9 @@ cutset_status cs_scan_string(cs_cursor *c, cs_chars *scratch, cs_span *out, bool
 cutset_status cs_scan_type(cs_pool *pool, cs_cursor *c, cs_type *out, cs_fault *f);
 cutset_status cs_scan_dim(cs_pool *pool, cs_cursor *c, cs_dim *out, cs_fault *f);
 
+/* Bytes of a weight of this type: strings have no size of their own and count 0; -1: not known. */
+int64_t cs_text_weight_bytes(const cs_pool *pool, cs_type type);
+
 /* ---- printing; false: no memory ---- */
 bool cs_chars_put(cs_chars *out, cs_span text);
 /* In quotes, with \" \\, and \xNN for control bytes and what is not UTF-8. */

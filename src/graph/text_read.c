@@ -130,18 +130,13 @@ cutset_status cs_text_input(cs_text_reader *r, uint32_t scope)
     return cs_vec_push(&cs_text_at(r, scope)->g->inputs, v) ? CUTSET_OK : CUTSET_SYSTEM;
 }
 
-/* Bytes of a weight of this type; strings have no size of their own. */
 static cutset_status weight_bytes(cs_text_reader *r, cs_type type, size_t at, int64_t *out)
 {
-    const cs_type_info *info = cs_type_get(r->pool, type);
-    bool sized = info->kind == CS_TENSOR && info->elem != CS_ELEM_NONE && info->rank >= 0;
-    for (int i = 0; sized && i < info->rank; i++)
-        sized = cs_type_dims(r->pool, type)[i] >= 0;
-    if (!sized)
+    *out = cs_text_weight_bytes(r->pool, type);
+    if (*out < 0)
         return cs_fault_at(&r->fault, r->text + at,
                            "a weight of unknown size: give the element type and every dim as a "
                            "number");
-    *out = info->elem == CS_STR ? 0 : cs_type_bytes(r->pool, type);
     if (*out == INT64_MAX)
         return cs_fault_at(&r->fault, r->text + at, "a weight over 2^63 bytes: give smaller dims");
     return CUTSET_OK;

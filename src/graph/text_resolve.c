@@ -315,8 +315,7 @@ static void follow_ties(struct resolver *x, uint32_t base, cs_value **target)
             v->storage = s;
             v = next;
         }
-        int64_t bytes = cs_type_bytes(x->r->pool, tied_value(x, i)->type);
-        if (storages[s].bytes != (bytes < 0 ? 0 : bytes)) /* strings: 0 */
+        if (storages[s].bytes != cs_text_weight_bytes(x->r->pool, tied_value(x, i)->type))
             note_fault(x, TIE_BYTES, t->at, t->name, 0);
     }
 }

@@ -77,6 +77,21 @@ static void put_float(struct writer *w, float x)
     put(w, text);
 }
 
+/* A value without a name gets one of ours, by its id and the depth of the graph that makes it. */
+static void put_unnamed(struct writer *w, uint32_t v)
+{
+    const cs_graph *g = w->g;
+    for (; g->values.at[v].origin == CS_ORIGIN_CAPTURE; g = g->outer)
+        v = g->values.at[v].from;
+    unsigned depth = 0;
+    for (g = g->outer; g; g = g->outer)
+        depth++;
+    if (depth == 0)
+        cs_out_printf(w->out, "\"#%u\"", v);
+    else
+        cs_out_printf(w->out, "\"#%u.%u\"", v, depth);
+}
+
 static void put_value(struct writer *w, uint32_t v)
 {
     cs_str name = w->g->values.at[v].name;
@@ -84,7 +99,7 @@ static void put_value(struct writer *w, uint32_t v)
     if (name)
         put_name(w, name);
     else
-        cs_out_printf(w->out, "\"#%u\"", v); /* a name of ours for a value without one */
+        put_unnamed(w, v);
 }
 
 /* The node by its first present output, or by its index. */
@@ -193,7 +208,8 @@ static void write_weight(struct writer *w, uint32_t v)
     if (o && (o->g != g || o->value != v)) {
         const cs_value *other = &o->g->values.at[o->value];
         bool visible = o->g == g || !w->defined || w->defined[other->name] == o->depth;
-        if (visible && cs_type_bytes(g->pool, other->type) == cs_type_bytes(g->pool, value->type)) {
+        if (visible && cs_text_weight_bytes(g->pool, other->type) ==
+                           cs_text_weight_bytes(g->pool, value->type)) {
             put(w, " = ");
             w->g = o->g;
             put_value(w, o->value);

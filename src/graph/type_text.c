@@ -281,6 +281,16 @@ cutset_status cs_dim_parse(cs_pool *pool, cs_span text, cs_dim *out, cutset_erro
     return CUTSET_OK;
 }
 
+int64_t cs_text_weight_bytes(const cs_pool *pool, cs_type type)
+{
+    const cs_type_info *info = cs_type_get(pool, type);
+    if ((info->kind != CS_TENSOR && info->kind != CS_SPARSE) || info->elem != CS_STR)
+        return cs_type_bytes(pool, type);
+    for (int i = 0; i < info->rank; i++)
+        if (cs_type_dims(pool, type)[i] < 0) return -1;
+    return info->rank < 0 ? -1 : 0;
+}
+
 static bool print_dims(const cs_pool *pool, const cs_type_info *t, cs_chars *out)
 {
     bool ok = cs_chars_put(out, CS_SPAN("["));

@@ -11,7 +11,6 @@
  */
 #include "onnx/read.h"
 
-
 #define NODES_MAX 200000
 #define BYTES_MAX (UINT64_C(256) << 20)
 #define LEVELS_MAX 120

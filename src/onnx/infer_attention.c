@@ -152,7 +152,7 @@ static void infer_multi_head(cs_op *op)
     present.dim[1] = h;
     cs_op_put(op, 1, e, &present);
     cs_op_put(op, 2, e, &present);
-    cs_op_put(op, 3, e, &present);
+    cs_op_put(op, 3, CS_ELEM_NONE, &present); /* may have another precision */
 }
 
 /* GroupQueryAttention, SparseAttention: without key and value, these are packed into the query. */

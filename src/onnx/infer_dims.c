@@ -141,23 +141,6 @@ void cs_shape_same(cs_shape *into, const cs_shape *s)
         into->dim[i] = cs_dim_same(into->dim[i], s->dim[i]);
 }
 
-void cs_shape_matmul(cs_shape *a, cs_shape *b, cs_shape *out)
-{
-    cs_shape_unknown(out);
-    if (a->rank < 1 || b->rank < 1) return;
-    bool row = a->rank == 1, column = b->rank == 1;
-    cs_dim m = row ? 0 : a->dim[a->rank - 2];
-    cs_dim n = column ? 0 : b->dim[b->rank - 1];
-    a->rank = row ? 0 : a->rank - 2;
-    b->rank = column ? 0 : b->rank - 2;
-    cs_shape_broadcast(a, b);
-    out->rank = a->rank;
-    for (int i = 0; i < a->rank; i++)
-        out->dim[i] = a->dim[i];
-    if (!row) cs_shape_push(out, m);
-    if (!column) cs_shape_push(out, n);
-}
-
 /* ---- types ---- */
 
 static void copy_dims(const cs_pool *pool, cs_type t, cs_shape *s)

@@ -70,7 +70,7 @@ static void resize_by_sizes(const cs_op *op, cs_shape *s, const cs_list *sizes, 
     }
 }
 
-void cs_infer_resize(cs_op *op)
+static void infer_resize(cs_op *op)
 {
     bool flags[CS_SHAPE_MAX];
     float scale[SCALES_MAX];
@@ -103,7 +103,7 @@ void cs_infer_resize(cs_op *op)
 
 /* ---- sampling ---- */
 
-void cs_infer_grid_sample(cs_op *op)
+static void infer_grid_sample(cs_op *op)
 {
     cs_shape x, grid, out;
     bool last = op->entry->param & CS_CHANNELS_LAST;
@@ -214,18 +214,18 @@ static void infer_image_decoder(cs_op *op)
 /* clang-format off */
 #define ONNX(name, f) {CS_DOMAIN_ONNX, name, f, 0, NULL, NULL}
 static const cs_entry table[] = {
-    ONNX("Resize", cs_infer_resize),
+    ONNX("Resize", infer_resize),
     ONNX("Upsample", infer_upsample),
-    ONNX("GridSample", cs_infer_grid_sample),
+    ONNX("GridSample", infer_grid_sample),
     ONNX("AffineGrid", infer_affine_grid),
     ONNX("Col2Im", infer_col2im),
     ONNX("RoiAlign", infer_roi_align),
     ONNX("MaxRoiPool", infer_max_roi_pool),
     ONNX("ImageDecoder", infer_image_decoder),
     {CS_DOMAIN_ONNX, "Crop", cs_infer_rule, 0, "0~0", NULL},
-    {CS_DOMAIN_NHWC, "Resize", cs_infer_resize, 0, NULL, NULL},
-    {CS_DOMAIN_NHWC, "GridSample", cs_infer_grid_sample, CS_CHANNELS_LAST, NULL, NULL},
-    {CS_DOMAIN_MS, "GridSample", cs_infer_grid_sample, 0, NULL, NULL},
+    {CS_DOMAIN_NHWC, "Resize", infer_resize, 0, NULL, NULL},
+    {CS_DOMAIN_NHWC, "GridSample", infer_grid_sample, CS_CHANNELS_LAST, NULL, NULL},
+    {CS_DOMAIN_MS, "GridSample", infer_grid_sample, 0, NULL, NULL},
     {CS_DOMAIN_MS, "CropAndResize", infer_crop_and_resize, 0, NULL, NULL},
 };
 /* clang-format on */

@@ -4,7 +4,7 @@
 /* ---- gather ---- */
 
 /* param: the input whose element type the output has. */
-void cs_infer_gather(cs_op *op)
+static void infer_gather(cs_op *op)
 {
     int64_t axis;
     bool packed = op->entry->param != 0; /* GatherBlockQuantized: the last dim may be packed */
@@ -27,7 +27,7 @@ void cs_infer_gather(cs_op *op)
     cs_op_put(op, 0, cs_op_elem(op, (uint32_t)op->entry->param), &out);
 }
 
-void cs_infer_gather_nd(cs_op *op)
+static void infer_gather_nd(cs_op *op)
 {
     int64_t batch;
     cs_shape data, at, out;
@@ -172,7 +172,7 @@ static void reduce_blindly(cs_shape *s, const cs_list *axes, bool keep)
 
 /* param: the version from which axes are an input; or CS_AXES_ATTR: always an attribute. An element
  * type that is not the input's is above CS_ELEM_SHIFT. */
-void cs_infer_reduce(cs_op *op)
+static void infer_reduce(cs_op *op)
 {
     bool keep, noop, flags[CS_SHAPE_MAX];
     cs_list axes;
@@ -208,11 +208,11 @@ void cs_infer_reduce(cs_op *op)
 #define SAME(name) {CS_DOMAIN_ONNX, name, cs_infer_same, 0, NULL, NULL}
 #define RULE(name, rule) {CS_DOMAIN_ONNX, name, cs_infer_rule, 0, rule, NULL}
 #define ENTRY(name, f, param, data) {CS_DOMAIN_ONNX, name, f, param, NULL, data}
-#define REDUCE(name, since, how, data) {CS_DOMAIN_ONNX, name, cs_infer_reduce, since, how, data}
+#define REDUCE(name, since, how, data) {CS_DOMAIN_ONNX, name, infer_reduce, since, how, data}
 static const cs_entry table[] = {
-    ENTRY("Gather", cs_infer_gather, 0, cs_data_gather),
+    ENTRY("Gather", infer_gather, 0, cs_data_gather),
     RULE("GatherElements", "0=1"),
-    ENTRY("GatherND", cs_infer_gather_nd, 0, NULL),
+    ENTRY("GatherND", infer_gather_nd, 0, NULL),
     SAME("Scatter"), SAME("ScatterElements"), SAME("ScatterND"), SAME("TensorScatter"),
     ENTRY("NonZero", infer_nonzero, 0, NULL),
     ENTRY("Compress", infer_compress, 0, NULL),
@@ -229,10 +229,10 @@ static const cs_entry table[] = {
     REDUCE("ReduceMax", 18, "M", cs_data_reduce), REDUCE("ReduceMin", 18, "m", cs_data_reduce),
     REDUCE("ReduceProd", 18, "*", cs_data_reduce), REDUCE("ReduceSum", 13, "+", cs_data_reduce),
 
-    {CS_DOMAIN_MS, "GatherND", cs_infer_gather_nd, 0, NULL, NULL},
-    {CS_DOMAIN_MS, "GatherBlockQuantized", cs_infer_gather, 2, NULL, NULL},
-    {CS_DOMAIN_MS, "QLinearReduceMean", cs_infer_reduce, CS_AXES_ATTR, NULL, NULL},
-    {CS_DOMAIN_MS, "ReduceSumInteger", cs_infer_reduce, CS_AXES_ATTR | CS_I32 << CS_ELEM_SHIFT,
+    {CS_DOMAIN_MS, "GatherND", infer_gather_nd, 0, NULL, NULL},
+    {CS_DOMAIN_MS, "GatherBlockQuantized", infer_gather, 2, NULL, NULL},
+    {CS_DOMAIN_MS, "QLinearReduceMean", infer_reduce, CS_AXES_ATTR, NULL, NULL},
+    {CS_DOMAIN_MS, "ReduceSumInteger", infer_reduce, CS_AXES_ATTR | CS_I32 << CS_ELEM_SHIFT,
      NULL, NULL},
 };
 /* clang-format on */

@@ -119,7 +119,7 @@ static void infer_cast(cs_op *op)
 
 /* ---- random numbers ---- */
 
-/* param: the element type where neither dtype nor an input tells; 0: the input's. */
+/* The shape of the input, and its element type where `dtype` names no other. */
 static void infer_like(cs_op *op)
 {
     cs_shape s;
@@ -200,7 +200,7 @@ static cs_dim range_length(const cs_op *op)
     return n > 0 ? (cs_dim)n : 0;
 }
 
-void cs_infer_range(cs_op *op)
+static void infer_range(cs_op *op)
 {
     cs_elem e = CS_ELEM_NONE;
     for (uint32_t i = 0; i < 3 && !e; i++)
@@ -251,7 +251,7 @@ static const cs_entry table[] = {
     {CS_DOMAIN_ONNX, "Greater", cs_infer_broadcast, CS_BOOL, ">", cs_data_arith},
     {CS_DOMAIN_ONNX, "GreaterOrEqual", cs_infer_broadcast, CS_BOOL, "G", cs_data_arith},
     {CS_DOMAIN_ONNX, "Pow", infer_pow, 0, NULL, NULL},
-    {CS_DOMAIN_ONNX, "Where", cs_infer_rule, 0, "1=0*1*2", cs_data_where},
+    {CS_DOMAIN_ONNX, "Where", cs_infer_rule, 0, "1|2=0*1*2", cs_data_where},
     RULE("IsInf", "bool=0"), RULE("IsNaN", "bool=0"), RULE("CastLike", "1=0"),
     {CS_DOMAIN_ONNX, "Dropout", infer_dropout, 0, NULL, NULL},
     {CS_DOMAIN_ONNX, "Det", infer_det, 0, NULL, NULL},
@@ -269,8 +269,8 @@ static const cs_entry table[] = {
 
     {CS_DOMAIN_ONNX, "Constant", infer_constant, 0, NULL, NULL},
     {CS_DOMAIN_ONNX, "ConstantOfShape", infer_constant_of_shape, 0, NULL, cs_data_fill},
-    {CS_DOMAIN_ONNX, "Range", cs_infer_range, 0, NULL, cs_data_range},
-    {CS_DOMAIN_MS, "Range", cs_infer_range, 0, NULL, cs_data_range},
+    {CS_DOMAIN_ONNX, "Range", infer_range, 0, NULL, cs_data_range},
+    {CS_DOMAIN_MS, "Range", infer_range, 0, NULL, cs_data_range},
 };
 /* clang-format on */
 const cs_family cs_infer_math = CS_FAMILY(table);

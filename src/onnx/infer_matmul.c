@@ -9,8 +9,12 @@
 
 static cs_elem elem_of(const cs_op *op)
 {
-    cs_elem e = (cs_elem)(op->entry->param >> CS_ELEM_SHIFT);
-    return e ? e : cs_op_elem(op, (uint32_t)(op->entry->param >> 4) & 0xf);
+    int param = op->entry->param;
+    cs_elem e = (cs_elem)(param >> CS_ELEM_SHIFT);
+    if (e == CS_ELEM_NONE) e = cs_op_elem(op, (uint32_t)(param >> 4) & 0xf);
+    /* The standard's operators have one type for both operands. */
+    bool both = op->entry->domain != CS_DOMAIN_MS && ((param >> 4) & 0xf) == 0;
+    return e == CS_ELEM_NONE && both ? cs_op_elem(op, (uint32_t)param & 0xf) : e;
 }
 
 static void swap_last(cs_shape *s)
@@ -21,12 +25,31 @@ static void swap_last(cs_shape *s)
     s->dim[s->rank - 2] = d;
 }
 
-void cs_infer_matmul(cs_op *op)
+/* Product of matrices with leading batch dims; a vector stands for one row or column. Changes a and
+ * b. */
+static void shape_matmul(cs_shape *a, cs_shape *b, cs_shape *out)
+{
+    cs_shape_unknown(out);
+    if (a->rank < 1 || b->rank < 1) return;
+    bool row = a->rank == 1, column = b->rank == 1;
+    cs_dim m = row ? 0 : a->dim[a->rank - 2];
+    cs_dim n = column ? 0 : b->dim[b->rank - 1];
+    a->rank = row ? 0 : a->rank - 2;
+    b->rank = column ? 0 : b->rank - 2;
+    cs_shape_broadcast(a, b);
+    out->rank = a->rank;
+    for (int i = 0; i < a->rank; i++)
+        out->dim[i] = a->dim[i];
+    if (!row) cs_shape_push(out, m);
+    if (!column) cs_shape_push(out, n);
+}
+
+static void infer_matmul(cs_op *op)
 {
     cs_shape a, b, out;
     cs_op_shape(op, 0, &a);
     cs_op_shape(op, (uint32_t)op->entry->param & 0xf, &b);
-    cs_shape_matmul(&a, &b, &out);
+    shape_matmul(&a, &b, &out);
     cs_op_put(op, 0, elem_of(op), &out);
 }
 
@@ -55,11 +78,11 @@ static void infer_fused_matmul(cs_op *op)
     cs_shape a, b, out;
     fused_operand(op, 0, "transA", "transBatchA", &a);
     fused_operand(op, 1, "transB", "transBatchB", &b);
-    cs_shape_matmul(&a, &b, &out);
+    shape_matmul(&a, &b, &out);
     cs_op_put(op, 0, elem_of(op), &out);
 }
 
-void cs_infer_gemm(cs_op *op)
+static void infer_gemm(cs_op *op)
 {
     bool trans_a, trans_b;
     bool told_a = cs_op_flag(op, "transA", false, &trans_a);
@@ -208,24 +231,24 @@ static void infer_einsum(cs_op *op)
 #define ONNX(name, f, param) {CS_DOMAIN_ONNX, name, f, param, NULL, NULL}
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
 static const cs_entry table[] = {
-    ONNX("MatMul", cs_infer_matmul, 1),
-    ONNX("MatMulInteger", cs_infer_matmul, 1 | CS_I32 << CS_ELEM_SHIFT),
-    ONNX("QLinearMatMul", cs_infer_matmul, 3 | CS_ELEM_ARG(7)),
-    ONNX("Gemm", cs_infer_gemm, 1),
+    ONNX("MatMul", infer_matmul, 1),
+    ONNX("MatMulInteger", infer_matmul, 1 | CS_I32 << CS_ELEM_SHIFT),
+    ONNX("QLinearMatMul", infer_matmul, 3 | CS_ELEM_ARG(7)),
+    ONNX("Gemm", infer_gemm, 1),
     ONNX("Einsum", infer_einsum, 0),
 
     MS("FusedMatMul", infer_fused_matmul, 1),
     MS("FusedMatMulActivation", infer_fused_matmul, 1),
     MS("TransposeMatMul", infer_fused_matmul, 1),
     MS("SparseToDenseMatMul", infer_fused_matmul, 1 | CS_ELEM_ARG(1)),
-    MS("FusedGemm", cs_infer_gemm, 1),
-    MS("GemmFastGelu", cs_infer_matmul, 1),
+    MS("FusedGemm", infer_gemm, 1),
+    MS("GemmFastGelu", infer_matmul, 1),
     MS("QGemm", infer_qgemm, 0),
-    MS("QLinearMatMul", cs_infer_matmul, 3 | CS_ELEM_ARG(7)),
-    MS("MatMulIntegerToFloat", cs_infer_matmul, 1 | CS_ELEM_ARG(2)),
-    MS("MatMulInteger16", cs_infer_matmul, 1 | CS_I32 << CS_ELEM_SHIFT),
-    MS("DynamicQuantizeMatMul", cs_infer_matmul, 1),
-    MS("QOrderedMatMul", cs_infer_matmul, 2),
+    MS("QLinearMatMul", infer_matmul, 3 | CS_ELEM_ARG(7)),
+    MS("MatMulIntegerToFloat", infer_matmul, 1 | CS_ELEM_ARG(2)),
+    MS("MatMulInteger16", infer_matmul, 1 | CS_I32 << CS_ELEM_SHIFT),
+    MS("DynamicQuantizeMatMul", infer_matmul, 1),
+    MS("QOrderedMatMul", infer_matmul, 2),
     MS("MatMulNBits", infer_packed_matmul, 0),
     MS("MatMulBnb4", infer_packed_matmul, 0),
     MS("MatMulPacked", infer_packed_matmul, 0),

@@ -98,8 +98,12 @@ static cs_dim slid(const window *w, int i, cs_dim d)
 
 static cs_elem elem_of(const cs_op *op)
 {
-    cs_elem e = (cs_elem)(op->entry->param >> CS_ELEM_SHIFT);
-    return e ? e : cs_op_elem(op, (uint32_t)(op->entry->param >> 4) & 0xf);
+    int param = op->entry->param;
+    cs_elem e = (cs_elem)(param >> CS_ELEM_SHIFT);
+    if (e == CS_ELEM_NONE) e = cs_op_elem(op, (uint32_t)(param >> 4) & 0xf);
+    /* The standard's operators have one type for both operands. */
+    bool both = op->entry->domain != CS_DOMAIN_MS && ((param >> 4) & 0xf) == 0;
+    return e == CS_ELEM_NONE && both ? cs_op_elem(op, (uint32_t)param & 0xf) : e;
 }
 
 static bool channels_last(const cs_op *op)
@@ -111,7 +115,7 @@ static bool channels_last(const cs_op *op)
 
 /* ---- convolutions ---- */
 
-void cs_infer_conv(cs_op *op)
+static void infer_conv(cs_op *op)
 {
     window w;
     cs_shape x, weights, out;
@@ -160,7 +164,7 @@ static void transposed_spatial(const cs_op *op, int arg, const cs_shape *x, int 
             out->dim[first + i] = unslid(&w, i, x->dim[first + i], extra[i]);
 }
 
-void cs_infer_conv_transpose(cs_op *op)
+static void infer_conv_transpose(cs_op *op)
 {
     int64_t group;
     cs_shape x, weights, out;
@@ -174,9 +178,8 @@ void cs_infer_conv_transpose(cs_op *op)
         out.dim[0] = x.dim[0];
         if (told && weights.rank > 1)
             out.dim[last ? out.rank - 1 : 1] = cs_dim_mul(weights.dim[1], group);
-        if (cs_op_has(op, 2) && op->entry->domain == CS_DOMAIN_MS)
-            ; /* ConvTransposeWithDynamicPads: pads are an input */
-        else
+        /* ConvTransposeWithDynamicPads has the pads as an input. */
+        if (op->entry->domain != CS_DOMAIN_MS || !cs_op_has(op, 2))
             transposed_spatial(op, last ? -1 : arg, &x, last ? 1 : 2, &out);
     }
     cs_op_put(op, 0, elem_of(op), &out);
@@ -184,7 +187,7 @@ void cs_infer_conv_transpose(cs_op *op)
 
 /* ---- pools ---- */
 
-void cs_infer_pool(cs_op *op)
+static void infer_pool(cs_op *op)
 {
     window w;
     cs_shape x;
@@ -198,7 +201,7 @@ void cs_infer_pool(cs_op *op)
     cs_op_put(op, 1, CS_I64, &x); /* MaxPool: indices */
 }
 
-void cs_infer_global_pool(cs_op *op)
+static void infer_global_pool(cs_op *op)
 {
     cs_shape x;
     bool last = channels_last(op);
@@ -236,41 +239,41 @@ static void infer_max_unpool(cs_op *op)
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
 #define BLOCKED(name) {CS_DOMAIN_NCHWC, name, cs_infer_rule, 0, "0~0", NULL}
 static const cs_entry table[] = {
-    ONNX("Conv", cs_infer_conv, 1),
-    ONNX("DeformConv", cs_infer_conv, 1),
-    ONNX("ConvInteger", cs_infer_conv, 1 | CS_I32 << CS_ELEM_SHIFT),
-    ONNX("QLinearConv", cs_infer_conv, 3 | CS_ELEM_ARG(7)),
-    ONNX("ConvTranspose", cs_infer_conv_transpose, 1),
-    ONNX("AveragePool", cs_infer_pool, 0),
-    ONNX("MaxPool", cs_infer_pool, 0),
-    ONNX("LpPool", cs_infer_pool, 0),
-    ONNX("GlobalAveragePool", cs_infer_global_pool, 0),
-    ONNX("GlobalMaxPool", cs_infer_global_pool, 0),
-    ONNX("GlobalLpPool", cs_infer_global_pool, 0),
+    ONNX("Conv", infer_conv, 1),
+    ONNX("DeformConv", infer_conv, 1),
+    ONNX("ConvInteger", infer_conv, 1 | CS_I32 << CS_ELEM_SHIFT),
+    ONNX("QLinearConv", infer_conv, 3 | CS_ELEM_ARG(7)),
+    ONNX("ConvTranspose", infer_conv_transpose, 1),
+    ONNX("AveragePool", infer_pool, 0),
+    ONNX("MaxPool", infer_pool, 0),
+    ONNX("LpPool", infer_pool, 0),
+    ONNX("GlobalAveragePool", infer_global_pool, 0),
+    ONNX("GlobalMaxPool", infer_global_pool, 0),
+    ONNX("GlobalLpPool", infer_global_pool, 0),
     ONNX("MaxUnpool", infer_max_unpool, 0),
 
-    NHWC("Conv", cs_infer_conv, 1),
-    NHWC("QLinearConv", cs_infer_conv, 3 | CS_ELEM_ARG(7)),
-    NHWC("ConvTranspose", cs_infer_conv_transpose, 1),
-    NHWC("QLinearConvTranspose", cs_infer_conv_transpose, 3 | CS_ELEM_ARG(7)),
-    NHWC("AveragePool", cs_infer_pool, 0),
-    NHWC("QLinearAveragePool", cs_infer_pool, 0),
-    NHWC("MaxPool", cs_infer_pool, 0),
-    NHWC("LpPool", cs_infer_pool, 0),
-    NHWC("GlobalAveragePool", cs_infer_global_pool, 0),
-    NHWC("GlobalMaxPool", cs_infer_global_pool, 0),
-    NHWC("GlobalLpPool", cs_infer_global_pool, 0),
+    NHWC("Conv", infer_conv, 1),
+    NHWC("QLinearConv", infer_conv, 3 | CS_ELEM_ARG(7)),
+    NHWC("ConvTranspose", infer_conv_transpose, 1),
+    NHWC("QLinearConvTranspose", infer_conv_transpose, 3 | CS_ELEM_ARG(7)),
+    NHWC("AveragePool", infer_pool, 0),
+    NHWC("QLinearAveragePool", infer_pool, 0),
+    NHWC("MaxPool", infer_pool, 0),
+    NHWC("LpPool", infer_pool, 0),
+    NHWC("GlobalAveragePool", infer_global_pool, 0),
+    NHWC("GlobalMaxPool", infer_global_pool, 0),
+    NHWC("GlobalLpPool", infer_global_pool, 0),
     {CS_DOMAIN_NHWC, "MaxUnpool", cs_infer_rule, 0, "0~0", NULL},
 
-    MS("FusedConv", cs_infer_conv, 1),
-    MS("NhwcConv", cs_infer_conv, 1 | CS_CHANNELS_LAST),
-    MS("NhwcFusedConv", cs_infer_conv, 1 | CS_CHANNELS_LAST),
-    MS("QLinearConv", cs_infer_conv, 3 | CS_ELEM_ARG(7)),
-    MS("ConvTransposeWithDynamicPads", cs_infer_conv_transpose, 1),
-    MS("MaxpoolWithMask", cs_infer_pool, 0),
-    MS("NhwcMaxPool", cs_infer_pool, CS_CHANNELS_LAST),
-    MS("QLinearAveragePool", cs_infer_pool, 0),
-    MS("QLinearGlobalAveragePool", cs_infer_global_pool, 0),
+    MS("FusedConv", infer_conv, 1),
+    MS("NhwcConv", infer_conv, 1 | CS_CHANNELS_LAST),
+    MS("NhwcFusedConv", infer_conv, 1 | CS_CHANNELS_LAST),
+    MS("QLinearConv", infer_conv, 3 | CS_ELEM_ARG(7)),
+    MS("ConvTransposeWithDynamicPads", infer_conv_transpose, 1),
+    MS("MaxpoolWithMask", infer_pool, 0),
+    MS("NhwcMaxPool", infer_pool, CS_CHANNELS_LAST),
+    MS("QLinearAveragePool", infer_pool, 0),
+    MS("QLinearGlobalAveragePool", infer_global_pool, 0),
 
     BLOCKED("Conv"), BLOCKED("AveragePool"), BLOCKED("MaxPool"), BLOCKED("GlobalAveragePool"),
     BLOCKED("GlobalMaxPool"), BLOCKED("ReorderInput"), BLOCKED("ReorderOutput"),

@@ -4,7 +4,7 @@
 /* ---- normalisations ---- */
 
 /* Y like X; then rank-1 statistics of one element a channel, as the version has them. */
-void cs_infer_batch_norm(cs_op *op)
+static void infer_batch_norm(cs_op *op)
 {
     cs_shape x, c = {.rank = 0};
     cs_op_shape(op, 0, &x);
@@ -18,7 +18,7 @@ void cs_infer_batch_norm(cs_op *op)
 
 /* Y like X, with the element type of input `param`; the statistics have size 1 from `axis` on and
  * the element type `stash_type`. Without Mean (RMS forms) output 1 is the only statistic. */
-void cs_infer_layer_norm(cs_op *op)
+static void infer_layer_norm(cs_op *op)
 {
     int64_t axis;
     cs_shape x;
@@ -69,7 +69,7 @@ static cs_dim directions(const cs_op *op)
 
 /* RNN, GRU, LSTM: Y [seq, dirs, batch, hidden], Y_h (and Y_c) [dirs, batch, hidden]; layout 1 has
  * the batch first. param: R is not laid out as the standard says. */
-void cs_infer_rnn(cs_op *op)
+static void infer_rnn(cs_op *op)
 {
     int64_t layout;
     bool told = cs_op_int(op, "layout", 0, &layout);
@@ -120,24 +120,24 @@ static void infer_gradient(cs_op *op)
 #define MS(name, f, param) {CS_DOMAIN_MS, name, f, param, NULL, NULL}
 #define SIMILAR(name) {CS_DOMAIN_NHWC, name, cs_infer_same, 0, NULL, NULL}
 static const cs_entry table[] = {
-    ONNX("BatchNormalization", cs_infer_batch_norm, 0),
-    ONNX("LayerNormalization", cs_infer_layer_norm, 0),
-    ONNX("RMSNormalization", cs_infer_layer_norm, 1),
-    ONNX("SimplifiedLayerNormalization", cs_infer_layer_norm, 1),
+    ONNX("BatchNormalization", infer_batch_norm, 0),
+    ONNX("LayerNormalization", infer_layer_norm, 0),
+    ONNX("RMSNormalization", infer_layer_norm, 1),
+    ONNX("SimplifiedLayerNormalization", infer_layer_norm, 1),
     SAME("GroupNormalization"), SAME("InstanceNormalization"), SAME("LpNormalization"),
     SAME("LRN"), SAME("MeanVarianceNormalization"),
     ONNX("NegativeLogLikelihoodLoss", infer_loss, 0),
     ONNX("SoftmaxCrossEntropyLoss", infer_loss, 1),
-    ONNX("RNN", cs_infer_rnn, 0), ONNX("GRU", cs_infer_rnn, 0), ONNX("LSTM", cs_infer_rnn, 0),
+    ONNX("RNN", infer_rnn, 0), ONNX("GRU", infer_rnn, 0), ONNX("LSTM", infer_rnn, 0),
 
     {CS_DOMAIN_NHWC, "BatchNormalization", cs_infer_rule, 0, "0=0", NULL},
     SIMILAR("InstanceNormalization"), SIMILAR("LRN"),
 
-    MS("LayerNormalization", cs_infer_layer_norm, 0),
-    MS("RMSNormalization", cs_infer_layer_norm, 1),
-    MS("SimplifiedLayerNormalization", cs_infer_layer_norm, 1),
-    MS("AttnLSTM", cs_infer_rnn, 1),
-    MS("DynamicQuantizeLSTM", cs_infer_rnn, 1),
+    MS("LayerNormalization", infer_layer_norm, 0),
+    MS("RMSNormalization", infer_layer_norm, 1),
+    MS("SimplifiedLayerNormalization", infer_layer_norm, 1),
+    MS("AttnLSTM", infer_rnn, 1),
+    MS("DynamicQuantizeLSTM", infer_rnn, 1),
 
     {CS_DOMAIN_TRAINING, "Adagrad", infer_optimiser, 3, NULL, NULL},
     {CS_DOMAIN_TRAINING, "Momentum", infer_optimiser, 3, NULL, NULL},

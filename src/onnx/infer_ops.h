@@ -170,7 +170,8 @@ bool cs_op_failed(const cs_op *op); /* the run ends: no memory, or a body's type
 
 /* ---- bodies (infer.c) ---- */
 /* Infers body `index` of the node with these types of its inputs (n may be less than it has; 0 =
- * leave as declared), starting from what the model declares. `elements`: its inputs are the args. */
+ * leave as declared), starting from what the model declares. With `elements` its inputs are the
+ * args of the node, elements of small integer tensors included. */
 void cs_op_body(cs_op *op, uint32_t index, const cs_type *in, uint32_t n, bool elements);
 /* The body for an attribute name (NULL: a function's), or CS_NONE. */
 uint32_t cs_op_find_body(const cs_op *op, const char *attr);
@@ -190,27 +191,8 @@ void cs_infer_same(cs_op *op);      /* output 0 has the type of input `param` */
 void cs_infer_call(cs_op *op);      /* a model-local function; infer_flow.c */
 void cs_infer_rule(cs_op *op);      /* infer_rule.c */
 void cs_infer_broadcast(cs_op *op); /* all inputs; `param`: the element type, 0 = theirs */
-void cs_infer_conv(cs_op *op);      /* infer_nn.c; see there for param */
-void cs_infer_pool(cs_op *op);
-void cs_infer_conv_transpose(cs_op *op);
-void cs_infer_global_pool(cs_op *op);
-void cs_infer_gemm(cs_op *op);
-void cs_infer_matmul(cs_op *op);
-void cs_infer_reduce(cs_op *op);
-void cs_infer_rnn(cs_op *op);
-void cs_infer_layer_norm(cs_op *op);
-void cs_infer_batch_norm(cs_op *op);
-void cs_infer_pad(cs_op *op);
-void cs_infer_resize(cs_op *op);
-void cs_infer_depth_space(cs_op *op);
-void cs_infer_gather(cs_op *op);
-void cs_infer_gather_nd(cs_op *op);
-void cs_infer_grid_sample(cs_op *op);
 void cs_infer_concat(cs_op *op);
-void cs_infer_quantize(cs_op *op);
-void cs_infer_dequantize(cs_op *op);
-void cs_infer_range(cs_op *op);
-/* bit masks for param of conv, pool and others */
+/* bits of `param` that several functions read */
 enum {
     CS_CHANNELS_LAST = 1 << 8,
     CS_TRIPLES = 1 << 9,
@@ -218,9 +200,6 @@ enum {
     CS_ELEM_SHIFT = 16 /* shift: an element type */
 };
 #define CS_ELEM_ARG(arg) ((arg) << 4)
-
-/* Product of two matrices with leading batch dims. `a` and `b` are changed. */
-void cs_shape_matmul(cs_shape *a, cs_shape *b, cs_shape *out);
 
 /* ---- Slice ---- */
 typedef struct cs_slice {

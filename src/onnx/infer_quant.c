@@ -2,7 +2,7 @@
 #include "onnx/infer_ops.h"
 
 /* QuantizeLinear: x, scale, zero point. */
-void cs_infer_quantize(cs_op *op)
+static void infer_quantize(cs_op *op)
 {
     cs_shape s;
     cs_op_shape(op, 0, &s);
@@ -16,7 +16,7 @@ void cs_infer_quantize(cs_op *op)
 }
 
 /* DequantizeLinear: x, scale, zero point. The scale has the type of the result. */
-void cs_infer_dequantize(cs_op *op)
+static void infer_dequantize(cs_op *op)
 {
     cs_shape s;
     cs_op_shape(op, 0, &s);
@@ -43,12 +43,12 @@ static void infer_dequantize_order(cs_op *op)
 /* clang-format off */
 #define MS_RULE(name, rule) {CS_DOMAIN_MS, name, cs_infer_rule, 0, rule, NULL}
 static const cs_entry table[] = {
-    {CS_DOMAIN_ONNX, "QuantizeLinear", cs_infer_quantize, 0, NULL, NULL},
-    {CS_DOMAIN_ONNX, "DequantizeLinear", cs_infer_dequantize, 0, NULL, NULL},
+    {CS_DOMAIN_ONNX, "QuantizeLinear", infer_quantize, 0, NULL, NULL},
+    {CS_DOMAIN_ONNX, "DequantizeLinear", infer_dequantize, 0, NULL, NULL},
     {CS_DOMAIN_ONNX, "DynamicQuantizeLinear", cs_infer_rule, 0, "u8=0 f32[] u8[]", NULL},
 
-    {CS_DOMAIN_MS, "QuantizeLinear", cs_infer_quantize, 0, NULL, NULL},
-    {CS_DOMAIN_MS, "DequantizeLinear", cs_infer_dequantize, 0, NULL, NULL},
+    {CS_DOMAIN_MS, "QuantizeLinear", infer_quantize, 0, NULL, NULL},
+    {CS_DOMAIN_MS, "DequantizeLinear", infer_dequantize, 0, NULL, NULL},
     {CS_DOMAIN_MS, "DequantizeBFP", infer_dequantize_bfp, 0, NULL, NULL},
     {CS_DOMAIN_MS, "DequantizeWithOrder", infer_dequantize_order, 0, NULL, NULL},
     {CS_DOMAIN_MS, "QLinearConcat", cs_infer_concat, 2 | CS_TRIPLES, NULL, NULL},

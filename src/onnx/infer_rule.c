@@ -2,7 +2,7 @@
  *
  *     rule   = output { " " output }            one for each output, in order
  *     output = "-" | elem [shape]               "-": nothing is told
- *     elem   = one { "|" one }                  the first that is not an absent input
+ *     elem   = one { "|" one }                  the first that is known
  *     one    = INPUT | "f32" | "i64" ...        an input's element type, or a type
  *     shape  = "=" INPUT { "*" INPUT }          an input's shape; broadcast with others
  *            | "~" INPUT [ ("+" | "-") N ]      an input's rank (plus or minus), dims unknown
@@ -42,23 +42,17 @@ static uint32_t number(cursor *c)
 static cs_elem elem(const cs_op *op, cursor *c)
 {
     cs_elem e = CS_ELEM_NONE;
-    bool told = false;
     do {
+        cs_elem one;
         if (is_digit(*c->at)) {
-            uint32_t arg = number(c);
-            if (!told && cs_op_has(op, arg)) {
-                e = cs_op_elem(op, arg);
-                told = true;
-            }
-            continue;
+            one = cs_op_elem(op, number(c));
+        } else {
+            size_t len = strcspn(c->at, " =~[|");
+            one = cs_elem_parse((cs_span){c->at, len});
+            assert(one != CS_ELEM_NONE);
+            c->at += len;
         }
-        size_t len = strcspn(c->at, " =~[|");
-        if (!told) {
-            e = cs_elem_parse((cs_span){c->at, len});
-            assert(e != CS_ELEM_NONE);
-            told = true;
-        }
-        c->at += len;
+        e = e ? e : one;
     } while (take(c, '|'));
     return e;
 }

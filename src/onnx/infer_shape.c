@@ -225,7 +225,7 @@ static void pad_dims(cs_shape *s, const cs_list *pads, const cs_list *axes)
     }
 }
 
-void cs_infer_pad(cs_op *op)
+static void infer_pad(cs_op *op)
 {
     cs_list pads, axes = {.state = CS_LIST_ABSENT};
     cs_shape s;
@@ -402,7 +402,7 @@ static void infer_shape_of(cs_op *op)
 /* ---- blocks, crops ---- */
 
 /* param: 0 DepthToSpace, 1 SpaceToDepth; CS_CHANNELS_LAST. */
-void cs_infer_depth_space(cs_op *op)
+static void infer_depth_space(cs_op *op)
 {
     int64_t b;
     cs_shape s, t;
@@ -454,19 +454,19 @@ static const cs_entry table[] = {
     ENTRY("Transpose", infer_transpose, 0, NULL),
     ENTRY("Expand", infer_expand, 0, cs_data_same),
     ENTRY("Tile", infer_tile, 0, NULL),
-    ENTRY("Pad", cs_infer_pad, 0, NULL),
+    ENTRY("Pad", infer_pad, 0, NULL),
     ENTRY("Slice", infer_slice, 0, cs_data_slice),
     ENTRY("DynamicSlice", infer_dynamic_slice, 0, NULL),
     ENTRY("Split", infer_split, 0, cs_data_split),
     ENTRY("Concat", cs_infer_concat, 0, cs_data_concat),
     ENTRY("Shape", infer_shape_of, 0, cs_data_shape),
     {CS_DOMAIN_ONNX, "Size", cs_infer_rule, 0, "i64[]", cs_data_size},
-    ENTRY("DepthToSpace", cs_infer_depth_space, 0, NULL),
-    ENTRY("SpaceToDepth", cs_infer_depth_space, 1, NULL),
+    ENTRY("DepthToSpace", infer_depth_space, 0, NULL),
+    ENTRY("SpaceToDepth", infer_depth_space, 1, NULL),
     ENTRY("CenterCropPad", infer_center_crop_pad, 0, NULL),
-    {CS_DOMAIN_NHWC, "DepthToSpace", cs_infer_depth_space, CS_CHANNELS_LAST, NULL, NULL},
-    {CS_DOMAIN_NHWC, "SpaceToDepth", cs_infer_depth_space, 1 | CS_CHANNELS_LAST, NULL, NULL},
-    {CS_DOMAIN_MS, "Pad", cs_infer_pad, 0, NULL, NULL},
+    {CS_DOMAIN_NHWC, "DepthToSpace", infer_depth_space, CS_CHANNELS_LAST, NULL, NULL},
+    {CS_DOMAIN_NHWC, "SpaceToDepth", infer_depth_space, 1 | CS_CHANNELS_LAST, NULL, NULL},
+    {CS_DOMAIN_MS, "Pad", infer_pad, 0, NULL, NULL},
 };
 /* clang-format on */
 const cs_family cs_infer_shape = CS_FAMILY(table);

@@ -59,9 +59,9 @@ typedef struct cs_onnx {
                                      or value_info; empty = not declared */
     CS_VEC(cs_span) annotations;  /* TensorAnnotation bytes */
     CS_VEC(cs_str) annotated;     /* their tensor names, same order */
-    CS_VEC(cs_span) initializer;  /* by value id of the main graph: its own TensorProto or
-                                     SparseTensorProto or Constant NodeProto (tied values share a
-                                     storage but have a proto each); empty = none */
+    CS_VEC(cs_span) initializer;  /* by value id of the main graph, up to the last that has one: its
+                                     own TensorProto or SparseTensorProto or Constant NodeProto (tied
+                                     values share a storage but have a proto each); empty = none */
     CS_VEC(cs_data_file) files;
     CS_VEC(cs_function) functions;
     bool has_training;

@@ -155,7 +155,10 @@ static cutset_status check_versions(cs_reader *r, const fields *f)
     if (!f->has_graph)
         return cs_fail_at(r->err, CUTSET_BAD, 0,
                           "no graph in it: this is not an ONNX model, or only the head of one");
-    if (!f->has_ir || ir < 1)
+    if (!f->has_ir && r->top->opsets.len > 0) { /* early writers of proto3 */
+        r->onnx->ir_version = 3;
+        if (!cs_note(r->pool, "no ir_version: 3 is assumed")) return cs_fail_memory(r->err);
+    } else if (!f->has_ir || ir < 1)
         return cs_fail_at(r->err, CUTSET_BAD, 0,
                           "no IR version in it: this is not an ONNX model, or a damaged one");
     if (ir > CS_ONNX_IR_MAX)

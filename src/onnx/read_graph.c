@@ -166,9 +166,7 @@ cutset_status cs_onnx_define(cs_reader *r, cs_scope *s, cs_str name, cs_type typ
     *value = cs_graph_add_value(s->graph, name, type, origin);
     if (*value == CS_NONE || !cs_scope_bind(r, s, name, *value)) return cs_fail_memory(r->err);
     const cs_span none = {NULL, 0};
-    if (s->depth == 1 &&
-        (!cs_vec_push(&r->onnx->value_infos, none) || !cs_vec_push(&r->onnx->initializer, none)))
-        return cs_fail_memory(r->err);
+    if (s->depth == 1 && !cs_vec_push(&r->onnx->value_infos, none)) return cs_fail_memory(r->err);
     return CUTSET_OK;
 }
 
@@ -217,9 +215,13 @@ static cutset_status define_outs(cs_reader *r, cs_scope *s, cs_span proto, size_
     return CUTSET_OK;
 }
 
+/* Now and then: tells the caller, and lets go of what was read, so that memory does not grow with
+ * the file. */
 static cutset_status progress(cs_reader *r, cs_span at)
 {
-    if (r->opts == NULL || (++r->steps & 0xffff) != 0) return CUTSET_OK;
+    if ((++r->steps & 0xffff) != 0) return CUTSET_OK;
+    cs_file_rest(&r->onnx->file);
+    if (r->opts == NULL) return CUTSET_OK;
     return cs_progress(r->opts->progress, "reading", cs_onnx_offset(r, at), r->onnx->file.len,
                        r->err);
 }
@@ -299,8 +301,10 @@ static cutset_status read_info(cs_reader *r, cs_scope *s, cs_span proto, bool ou
 
 static cutset_status declare_types(cs_reader *r, cs_scope *s, const cs_source *src)
 {
-    for (size_t i = 0; i < src->infos.len; i++)
+    for (size_t i = 0; i < src->infos.len; i++) {
+        CS_TRY(progress(r, src->infos.at[i]));
         CS_TRY(read_info(r, s, src->infos.at[i], false));
+    }
     for (size_t i = 0; !src->function && i < src->outputs.len; i++)
         CS_TRY(read_info(r, s, src->outputs.at[i], true));
     return CUTSET_OK;
@@ -343,8 +347,10 @@ cutset_status cs_onnx_fill(cs_reader *r, cs_scope *s, cs_source *src)
     s->source = src;
     s->graph->name = cs_onnx_intern(r, src->name);
     if (s->graph->name == CS_NONE) return cs_fail_memory(r->err);
-    for (size_t i = 0; i < src->initializers.len; i++)
+    for (size_t i = 0; i < src->initializers.len; i++) {
+        CS_TRY(progress(r, src->initializers.at[i]));
         CS_TRY(cs_onnx_add_initializer(r, s, src->initializers.at[i], false));
+    }
     for (size_t i = 0; i < src->sparse.len; i++)
         CS_TRY(cs_onnx_add_initializer(r, s, src->sparse.at[i], true));
     for (size_t i = 0; !src->function && i < src->inputs.len; i++)

@@ -49,6 +49,7 @@ const char *cs_onnx_node_label(const cs_reader *r, cs_span proto, char buffer[51
         if (w.field == 4) op = w.bytes;
         if (w.field == 2 && out.len == 0) out = w.bytes;
     }
+    if (op.len == 0) op = CS_SPAN("node");
     if (name.len > 0)
         snprintf(buffer, 512, "node '%.*s' (%.*s)", CS_FMT(name), CS_FMT(op));
     else if (out.len > 0)

@@ -268,7 +268,8 @@ static cutset_status read_typed(cs_reader *r, const walked *t, int64_t count, cs
     const numbers *n = &t->data[index];
     if (n->chunks == 0 && n->singles == 0 && need > 0)
         return cs_onnx_bad(r, t->proto,
-                           "tensor '%.*s' has no data (%s or raw_data of %" PRId64 " bytes)",
+                           "tensor '%.*s' has no data (raw_data or %s, %" PRId64
+                           " bytes); a model without its weights cannot be cut",
                            CS_FMT(label_of(t)), fields[index].name, out->bytes);
     if (out->bytes <= CS_CONST_MAX)
         CS_TRY(decode_small(r, t, index, need, out));

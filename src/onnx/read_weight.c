@@ -63,6 +63,15 @@ static cutset_status remember(cs_reader *r, const cs_scope *s, cs_span proto, cs
     return CUTSET_OK;
 }
 
+/* Values that nodes make come after initializers and may be millions: no entry for those behind. */
+static bool keep_proto(cs_onnx *onnx, uint32_t value, cs_span proto)
+{
+    const cs_span none = {NULL, 0};
+    while (onnx->initializer.len < value)
+        if (!cs_vec_push(&onnx->initializer, none)) return false;
+    return cs_vec_push(&onnx->initializer, proto);
+}
+
 static cutset_status define_weight(cs_reader *r, cs_scope *s, cs_span name, cs_known_weight known,
                                    cs_span proto)
 {
@@ -71,7 +80,7 @@ static cutset_status define_weight(cs_reader *r, cs_scope *s, cs_span name, cs_k
     if (id == CS_NONE) return cs_fail_memory(r->err);
     CS_TRY(cs_onnx_define(r, s, id, known.type, CS_ORIGIN_WEIGHT, proto, &v));
     s->graph->values.at[v].storage = known.storage;
-    if (s->depth == 1) r->onnx->initializer.at[v] = proto;
+    if (s->depth == 1 && !keep_proto(r->onnx, v, proto)) return cs_fail_memory(r->err);
     return CUTSET_OK;
 }
 

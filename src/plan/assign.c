@@ -183,10 +183,9 @@ static cutset_status allocate(cs_work *w, cutset_error *err)
     w->mask = cs_arena_zalloc(&w->arena, n, sizeof *w->mask);
     w->target = cs_arena_zalloc(&w->arena, n, sizeof *w->target);
     w->pinned = cs_arena_zalloc(&w->arena, n, sizeof *w->pinned);
-    w->reason = cs_arena_zalloc(&w->arena, n, sizeof *w->reason);
     w->is_output = cs_arena_zalloc(&w->arena, w->g->values.len, sizeof *w->is_output);
     w->no_cross = cs_arena_zalloc(&w->arena, w->g->values.len, sizeof *w->no_cross);
-    if (!w->mask || !w->target || !w->pinned || !w->reason || !w->is_output || !w->no_cross)
+    if (!w->mask || !w->target || !w->pinned || !w->is_output || !w->no_cross)
         return cs_fail_memory(err);
     for (size_t i = 0; i < w->g->outputs.len; i++)
         w->is_output[w->g->outputs.at[i]] = true;

@@ -307,13 +307,15 @@ cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_a
     }
     uint32_t n = out->n;
     rows succ, pred;
-    uint32_t *scratch = cs_arena_alloc(arena, n, sizeof *scratch);
     out->target = cs_arena_alloc(arena, n, sizeof *out->target);
     out->pinned = cs_arena_zalloc(arena, n, sizeof *out->pinned);
     out->oversized = cs_arena_zalloc(arena, n, sizeof *out->oversized);
-    if (!scratch || !out->target || !out->pinned || !out->oversized || !list_nodes(g, arena, out) ||
-        !build_rows(g, out->of, n, arena, &succ, scratch) ||
-        !transpose(&succ, n, arena, &pred, scratch))
+    uint32_t *scratch = cs_alloc(n, sizeof *scratch); /* not of the arena, where it would stay */
+    bool ok = scratch && out->target && out->pinned && out->oversized &&
+              list_nodes(g, arena, out) && build_rows(g, out->of, n, arena, &succ, scratch) &&
+              transpose(&succ, n, arena, &pred, scratch);
+    cs_free(scratch);
+    if (!ok)
         return cs_fail_memory(err);
     out->succ = succ.row, out->succ_of = succ.to;
     out->pred = pred.row, out->pred_of = pred.to;

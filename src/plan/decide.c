@@ -271,7 +271,8 @@ static cutset_status price_refusals(cs_work *w, const outcome *o, cutset_error *
         target[v] = 0;
         uint32_t r = cs_levels_path_bound(a, target, lam);
         target[v] = CS_HOST;
-        w->reason[node].saved = r < o->levels.r ? o->levels.r - r : 0;
+        uint32_t saved = r < o->levels.r ? o->levels.r - r : 0;
+        w->reason[node].saved = saved < INT32_MAX ? (int32_t)saved : INT32_MAX;
     }
     return CUTSET_OK;
 }
@@ -330,8 +331,7 @@ static cutset_status number_parts(cs_work *w, const outcome *o, cs_decision *out
     out->part = cs_alloc(w->n_nodes, sizeof *out->part);
     out->part_target = cs_alloc(o->labels.parts, sizeof *out->part_target);
     out->part_oversized = cs_zalloc(o->labels.parts, sizeof *out->part_oversized);
-    out->reasons = cs_alloc(w->n_nodes, sizeof *out->reasons);
-    if (!id || !out->part || !out->part_target || !out->part_oversized || !out->reasons)
+    if (!id || !out->part || !out->part_target || !out->part_oversized)
         return cs_fail_memory(err);
     for (uint32_t v = 0; v < w->n_nodes; v++)
         id[position(o, v)] = 1;
@@ -342,7 +342,6 @@ static cutset_status number_parts(cs_work *w, const outcome *o, cs_decision *out
         out->part_target[out->part[v]] = w->target[v];
         out->part_oversized[out->part[v]] |= a->oversized[a->of[v]];
     }
-    memcpy(out->reasons, w->reason, w->n_nodes * sizeof *out->reasons);
     return CUTSET_OK;
 }
 
@@ -382,7 +381,8 @@ cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_sourc
                  .opts = opts,
                  .n_nodes = (uint32_t)source->graph->nodes.len,
                  .budget = opts->host_memory || opts->device_memory};
-    cutset_status s = decide(&w, out, err);
+    w.reason = out->reasons = cs_zalloc(w.n_nodes, sizeof *out->reasons);
+    cutset_status s = w.reason ? decide(&w, out, err) : cs_fail_memory(err);
     cs_vec_fini(&w.matches);
     cs_vec_fini(&w.match_nodes);
     cs_vec_fini(&w.ties);

@@ -13,7 +13,7 @@ typedef struct cs_reason { /* why a node is on the host; rule NONE: it is not, o
     cs_rule rule;
     int32_t target; /* the target that refused */
     cs_str why;     /* in plan->names */
-    int64_t saved;  /* engines saved if it were supported, or -1 */
+    int32_t saved;  /* engines saved if it were supported, or -1 */
 } cs_reason;
 
 typedef struct cs_decision {

@@ -298,17 +298,25 @@ static cutset_status give_up_atom(cs_work *w, const cs_atoms *a, uint32_t atom, 
     return s;
 }
 
+/* One contraction of what must be together now. */
+static cutset_status contract_once(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_error *err)
+{
+    drop_split_patterns(w);
+    uint32_t *parent = cs_alloc(w->n_nodes, sizeof *parent);
+    if (!parent)
+        return cs_fail_memory(err);
+    memcpy(parent, w->group, w->n_nodes * sizeof *parent);
+    unite(w, parent);
+    cutset_status s = cs_atoms_build(w, parent, arena, out, err);
+    cs_free(parent);
+    return s;
+}
+
 cutset_status cs_contract(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_error *err)
 {
     for (;;) {
-        drop_split_patterns(w);
         cs_arena_mark mark = cs_arena_note(arena);
-        uint32_t *parent = cs_arena_alloc(arena, w->n_nodes, sizeof *parent);
-        if (!parent)
-            return cs_fail_memory(err);
-        memcpy(parent, w->group, w->n_nodes * sizeof *parent);
-        unite(w, parent);
-        cutset_status s = cs_atoms_build(w, parent, arena, out, err);
+        cutset_status s = contract_once(w, arena, out, err);
         if (s)
             return s;
         bool *mixed = cs_arena_zalloc(arena, out->n, sizeof *mixed);

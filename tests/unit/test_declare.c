@@ -25,9 +25,12 @@ static cutset_status declare(loaded *l, const char *types, const char *shapes, c
                              const char *dims, const char *dims2)
 {
     const char *const t[] = {types}, *const s[] = {shapes, shapes2}, *const d[] = {dims, dims2};
-    const cutset_open_opts opts = {.types = t, .n_types = types != NULL,
-                                   .shapes = s, .n_shapes = (size_t)((shapes != NULL) + (shapes2 != NULL)),
-                                   .dims = d, .n_dims = (size_t)((dims != NULL) + (dims2 != NULL))};
+    const cutset_open_opts opts = {.types = t,
+                                   .n_types = types != NULL,
+                                   .shapes = s,
+                                   .n_shapes = (size_t)((shapes != NULL) + (shapes2 != NULL)),
+                                   .dims = d,
+                                   .n_dims = (size_t)((dims != NULL) + (dims2 != NULL))};
     const cutset_status status = cs_declare(l->graph, &opts, &l->err);
     if (status == CUTSET_OK) assert_int_equal(cs_graph_verify(l->graph, NULL), CUTSET_OK);
     return status;
@@ -77,7 +80,8 @@ static void test_shape(void **state)
     unload(&l);
     l = sample();
     assert_int_equal(SHAPE(&l, "z:1x2"), CUTSET_OK); /* nothing was known of it */
-    const cs_type_info *info = cs_type_get(l.graph->pool, l.graph->values.at[value(l.graph, "z")].type);
+    const cs_type_info *info =
+        cs_type_get(l.graph->pool, l.graph->values.at[value(l.graph, "z")].type);
     assert_true(info->kind == CS_TENSOR && info->rank == 2);
     unload(&l);
     l = sample();
@@ -129,7 +133,8 @@ static void test_refused(void **state)
     expect_usage("x=f33[", NULL, NULL, NULL, NULL, "--type x=f33[: ");
     expect_usage("x=f16[?,3,?]", NULL, NULL, NULL, NULL, "the model says f32[N,3,?]");
     expect_usage("x=f32[1]", NULL, NULL, NULL, NULL, "the model says f32[N,3,?]");
-    expect_usage(NULL, "q:1", NULL, NULL, NULL, "no graph input is called 'q'; inputs are 'x', 't'");
+    expect_usage(NULL, "q:1", NULL, NULL, NULL,
+                 "no graph input is called 'q'; inputs are 'x', 't'");
     expect_usage(NULL, "a:1x2", NULL, NULL, NULL, "no graph input is called 'a'");
     expect_usage(NULL, "x", NULL, NULL, NULL, "expected NAME:1x3x224x224");
     expect_usage(NULL, "x:", NULL, NULL, NULL, "a dim is missing");
@@ -153,7 +158,8 @@ static void test_expressions(void **state)
     loaded l = sample();
     cs_type type;
     cs_pool *pool = l.graph->pool;
-    assert_int_equal(cs_type_parse(pool, CS_SPAN("seq(f32[2*N+1,floor(\"odd name\"/2),N])"), &type, NULL), 0);
+    assert_int_equal(
+        cs_type_parse(pool, CS_SPAN("seq(f32[2*N+1,floor(\"odd name\"/2),N])"), &type, NULL), 0);
     l.graph->values.at[value(l.graph, "y")].type = type;
     assert_int_equal(declare(&l, NULL, NULL, NULL, "N=3", "odd name=5"), CUTSET_OK);
     assert_type(l.graph, "y", "seq(f32[7,2,3])");
@@ -184,8 +190,8 @@ static void test_renaming_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dim),     cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_type),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_dim),         cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_type),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_expressions), cmocka_unit_test(test_renaming_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

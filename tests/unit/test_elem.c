@@ -28,13 +28,14 @@ static void known_codes(void **state)
         uint32_t code;
         double x;
     } all[] = {
-        {CS_F16, 0x3c00, 1}, {CS_F16, 0xc000, -2}, {CS_F16, 0x7bff, 65504}, {CS_F16, 1, 0x1p-24},
-        {CS_F16, 0x3555, 0x1.554p-2}, {CS_BF16, 0x3f80, 1}, {CS_BF16, 0x7f7f, 0x1.fep127},
-        {CS_BF16, 1, 0x1p-133}, {CS_F8E4M3FN, 0x7e, 448}, {CS_F8E4M3FN, 1, 0x1p-9},
-        {CS_F8E4M3FN, 0x38, 1}, {CS_F8E4M3FNUZ, 0x7f, 240}, {CS_F8E4M3FNUZ, 0x40, 1},
-        {CS_F8E5M2, 0x7b, 57344}, {CS_F8E5M2, 0x3c, 1}, {CS_F8E5M2FNUZ, 0x7f, 57344},
-        {CS_F8E5M2FNUZ, 0x40, 1}, {CS_F4E2M1, 7, 6}, {CS_F4E2M1, 1, 0.5}, {CS_F4E2M1, 0xf, -6},
-        {CS_F8E8M0, 127, 1}, {CS_F8E8M0, 0, 0x1p-127}, {CS_F8E8M0, 254, 0x1p127},
+        {CS_F16, 0x3c00, 1},           {CS_F16, 0xc000, -2},         {CS_F16, 0x7bff, 65504},
+        {CS_F16, 1, 0x1p-24},          {CS_F16, 0x3555, 0x1.554p-2}, {CS_BF16, 0x3f80, 1},
+        {CS_BF16, 0x7f7f, 0x1.fep127}, {CS_BF16, 1, 0x1p-133},       {CS_F8E4M3FN, 0x7e, 448},
+        {CS_F8E4M3FN, 1, 0x1p-9},      {CS_F8E4M3FN, 0x38, 1},       {CS_F8E4M3FNUZ, 0x7f, 240},
+        {CS_F8E4M3FNUZ, 0x40, 1},      {CS_F8E5M2, 0x7b, 57344},     {CS_F8E5M2, 0x3c, 1},
+        {CS_F8E5M2FNUZ, 0x7f, 57344},  {CS_F8E5M2FNUZ, 0x40, 1},     {CS_F4E2M1, 7, 6},
+        {CS_F4E2M1, 1, 0.5},           {CS_F4E2M1, 0xf, -6},         {CS_F8E8M0, 127, 1},
+        {CS_F8E8M0, 0, 0x1p-127},      {CS_F8E8M0, 254, 0x1p127},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_true(of_code(all[i].elem, all[i].code) == all[i].x);
@@ -52,8 +53,8 @@ static void known_codes(void **state)
 static void round_trips(void **state)
 {
     (void)state;
-    static const cs_elem types[] = {CS_F16, CS_BF16, CS_F8E4M3FN, CS_F8E4M3FNUZ, CS_F8E5M2,
-                                    CS_F8E5M2FNUZ};
+    static const cs_elem types[] = {CS_F16,        CS_BF16,   CS_F8E4M3FN,
+                                    CS_F8E4M3FNUZ, CS_F8E5M2, CS_F8E5M2FNUZ};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         const cs_elem e = types[t];
         const uint32_t half = UINT32_C(1) << (cs_elem_bits(e) - 1);

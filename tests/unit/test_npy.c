@@ -89,7 +89,8 @@ static void versions(void **state)
 static void keys_in_any_order(void **state)
 {
     (void)state;
-    const bytes b = file(1, "{\"shape\": (3,),\n \"fortran_order\": True, \"descr\": \"|u1\"}", "abc", 3);
+    const bytes b =
+        file(1, "{\"shape\": (3,),\n \"fortran_order\": True, \"descr\": \"|u1\"}", "abc", 3);
     cs_npy npy = good(&b); /* of rank 1, Fortran order is C order */
     assert_int_equal(cs_npy_elem(&npy), CS_U8);
     assert_int_equal(npy.dims[0], 3);
@@ -103,11 +104,12 @@ static void types(void **state)
         const char *descr;
         cs_elem elem;
         size_t bytes;
-    } all[] = {{"|b1", CS_BOOL, 1}, {"|i1", CS_I8, 1},   {"<i2", CS_I16, 2},  {"<i4", CS_I32, 4},
-               {"<i8", CS_I64, 8},  {"|u1", CS_U8, 1},   {"<u2", CS_U16, 2},  {"<u4", CS_U32, 4},
-               {"<u8", CS_U64, 8},  {"<f2", CS_F16, 2},  {"<f4", CS_F32, 4},  {"<f8", CS_F64, 8},
-               {"<c8", CS_C64, 8},  {"<c16", CS_C128, 16}, {"=f4", CS_F32, 4}, {"f8", CS_F64, 8},
-               {"|V2", CS_ELEM_NONE, 2}, {"<U2", CS_STR, 8}, {"|S3", CS_STR, 3}};
+    } all[] = {
+        {"|b1", CS_BOOL, 1},      {"|i1", CS_I8, 1},     {"<i2", CS_I16, 2}, {"<i4", CS_I32, 4},
+        {"<i8", CS_I64, 8},       {"|u1", CS_U8, 1},     {"<u2", CS_U16, 2}, {"<u4", CS_U32, 4},
+        {"<u8", CS_U64, 8},       {"<f2", CS_F16, 2},    {"<f4", CS_F32, 4}, {"<f8", CS_F64, 8},
+        {"<c8", CS_C64, 8},       {"<c16", CS_C128, 16}, {"=f4", CS_F32, 4}, {"f8", CS_F64, 8},
+        {"|V2", CS_ELEM_NONE, 2}, {"<U2", CS_STR, 8},    {"|S3", CS_STR, 3}};
     const unsigned char zeros[16] = {0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const bytes b = array(all[i].descr, "()", zeros, all[i].bytes);
@@ -237,8 +239,9 @@ static void from_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions), cmocka_unit_test(keys_in_any_order), cmocka_unit_test(types),
-        cmocka_unit_test(empty),    cmocka_unit_test(text),              cmocka_unit_test(refused),
+        cmocka_unit_test(versions),  cmocka_unit_test(keys_in_any_order),
+        cmocka_unit_test(types),     cmocka_unit_test(empty),
+        cmocka_unit_test(text),      cmocka_unit_test(refused),
         cmocka_unit_test(every_cut), cmocka_unit_test(from_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

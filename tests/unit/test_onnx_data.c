@@ -92,8 +92,8 @@ static void test_raw(void **state)
 }
 
 /* The tensor with numbers in a typed field, packed and unpacked; `expect` is what raw_data would be. */
-static void check_typed(int elem, const char *dims, uint32_t field, const int64_t *numbers, size_t n,
-                        const char *expect, size_t bytes)
+static void check_typed(int elem, const char *dims, uint32_t field, const int64_t *numbers,
+                        size_t n, const char *expect, size_t bytes)
 {
     for (int packed = 0; packed < 2; packed++) {
         pb t = tensor("w", elem, dims, NULL, 0), p = {0};
@@ -131,8 +131,9 @@ static void test_typed(void **state)
     TYPED(7, "2", 7, "\1\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 1, -1);
     TYPED(12, "2", 11, "\1\0\0\0\xff\xff\xff\xff", 1, 4294967295);
     TYPED(13, "1", 11, "\xff\xff\xff\xff\xff\xff\xff\xff", -1);
-    TYPED(22, "3", 5, "\x21\x03", 0x21, 0x03);             /* one packed byte a number */
-    TYPED(22, "16", 5, "\1\2\3\4\5\6\7\x08", 0x04030201, 0x08070605); /* four, as checker.cc has it */
+    TYPED(22, "3", 5, "\x21\x03", 0x21, 0x03); /* one packed byte a number */
+    TYPED(22, "16", 5, "\1\2\3\4\5\6\7\x08", 0x04030201,
+          0x08070605); /* four, as checker.cc has it */
     TYPED(26, "5", 5, "\xe4\x01", 0xe4, 0x01);
     TYPED(27, "5", 5, "\x81\x40\x0c\x3f", 1, 2, 4, 3, 63); /* one number an element, then packed */
 }
@@ -418,7 +419,8 @@ static void test_external_refused(void **state)
 
 static void follow(const char *location, bool follow_links, bool ok)
 {
-    loaded l = load_from(model_with(external("w", "4", location, NULL, NULL)), folder, follow_links);
+    loaded l =
+        load_from(model_with(external("w", "4", location, NULL, NULL)), folder, follow_links);
     assert_int_equal(l.status, ok ? CUTSET_OK : CUTSET_BAD);
     if (ok)
         assert_true(l.onnx->files.at[0].link);
@@ -472,9 +474,9 @@ static void test_external_attributes(void **state)
     assert_false(l.onnx->has_external_attrs);
     unload(&l);
     g = graph_xy();
-    pb_msg(&g, 1,
-           with_attr(node("Foo", "x", "y"),
-                     attr_tensor("t", external("", "2", "a.bin", "8", NULL))));
+    pb_msg(
+        &g, 1,
+        with_attr(node("Foo", "x", "y"), attr_tensor("t", external("", "2", "a.bin", "8", NULL))));
     l = load_from(model(g), folder, false);
     assert_int_equal(l.status, CUTSET_OK);
     assert_true(l.onnx->has_external_attrs);

@@ -72,7 +72,8 @@ static void expect_bad(const char *bytes, size_t len, const char *message)
 {
     cutset_error err = {0};
     cs_wire w = cs_wire_of((cs_span){bytes, len}, 1000);
-    while (cs_wire_next(&w)) {}
+    while (cs_wire_next(&w)) {
+    }
     assert_non_null(w.bad);
     assert_false(cs_wire_next(&w));
     assert_int_equal(cs_wire_error(&w, "NodeProto", &err), CUTSET_BAD);
@@ -96,10 +97,13 @@ static void test_broken(void **state)
         "offset 1000: NodeProto.input: a varint of more than 64 bits");
     BAD("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\2",
         "offset 1000: NodeProto.input: a varint of more than 64 bits");
-    BAD("\x99\1\1\2\3", "offset 1000: NodeProto.field 19: the bytes end inside it (file truncated?)");
-    BAD("\x9d\1\1\2\3", "offset 1000: NodeProto.field 19: the bytes end inside it (file truncated?)");
+    BAD("\x99\1\1\2\3",
+        "offset 1000: NodeProto.field 19: the bytes end inside it (file truncated?)");
+    BAD("\x9d\1\1\2\3",
+        "offset 1000: NodeProto.field 19: the bytes end inside it (file truncated?)");
     BAD("\0\1", "offset 1000: NodeProto: no such field number: 0");
-    BAD("\x80\x80\x80\x80\x20\1", "offset 1000: NodeProto.field 1073741824: no such field number: 1073741824");
+    BAD("\x80\x80\x80\x80\x20\1",
+        "offset 1000: NodeProto.field 1073741824: no such field number: 1073741824");
     BAD("\x0e", "offset 1000: NodeProto.input: no such wire type: 6");
     BAD("\x0f", "offset 1000: NodeProto.input: no such wire type: 7");
     BAD("\x0c", "offset 1000: NodeProto.input: no such wire type: 4");
@@ -150,7 +154,8 @@ static void test_groups(void **state)
     assert_true(w.field == 2 && w.number == 7);
     assert_false(cs_wire_next(&w));
     assert_null(w.bad);
-    BAD("\x0b\x10\1", "offset 1000: NodeProto.input: a group that is not closed, or nested too deep");
+    BAD("\x0b\x10\1",
+        "offset 1000: NodeProto.input: a group that is not closed, or nested too deep");
     char deep[1000];
     memset(deep, 0x0b, sizeof deep);
     w = cs_wire_of((cs_span){deep, sizeof deep}, 0);
@@ -185,10 +190,13 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_types),     cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_all_types),
+        cmocka_unit_test(test_empty),
         cmocka_unit_test(test_numbers_packed_and_not),
-        cmocka_unit_test(test_broken),        cmocka_unit_test(test_wrong_type),
-        cmocka_unit_test(test_broken_packed), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_wrong_type),
+        cmocka_unit_test(test_broken_packed),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

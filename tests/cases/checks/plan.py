@@ -374,7 +374,7 @@ class Checker:
         name = self.plan["targets"][0]["name"]
         size = {f["node"] for f in self.plan["fallback"] if f["rule"] == "size"}
         before = [name if self.graph.label(n) in size else t for n, t in zip(self.graph.nodes, target)]
-        if len(self.plan["targets"]) > 1 or any(f["rule"] == "boundary" for f in self.plan["fallback"]):
+        if len(self.plan["targets"]) > 1 or self.options["boundary"]:
             return
         best = search.most_kept(self.graph, self.atom, before, least, pinned)
         if best is not None:

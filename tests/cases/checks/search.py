@@ -45,7 +45,7 @@ class Problem:
             if self.over[a] and over is not None:
                 return None
             over = a if self.over[a] else over
-            storages = storages | self.storages[a].keys()
+            storages = storages.union(self.storages[a])
             if not self.holds(storages, over):
                 return None
         if target != "host" and self.least:
