@@ -214,7 +214,9 @@ typedef struct cutset_verify_opts {
     size_t n_inputs;
     const char *const *ranges;   /* "NAME=0..9" */
     size_t n_ranges;
-    const char *const *shapes;   /* as in cutset_open_opts */
+    const char *const *types;    /* these three as in cutset_open_opts */
+    size_t n_types;
+    const char *const *shapes;
     size_t n_shapes;
     const char *const *dims;
     size_t n_dims;

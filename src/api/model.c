@@ -43,7 +43,10 @@ static cutset_status read_file(cutset_model *m, cs_file *file, const char *folde
     cs_span text = {(const char *)file->at, file->len};
     if (cs_text_probe(text)) {
         m->text = *file;
-        return cs_text_read(&m->graph, text, &m->opts.progress, err);
+        const cutset_status s = cs_text_read(&m->graph, text, &m->opts.progress, err);
+        if (!s)
+            m->graph->pool->file = &m->text;
+        return s;
     }
     cs_onnx_opts opts = {m->opts.follow_links != 0, &m->opts.progress};
     return cs_onnx_open(&m->onnx, &m->graph, file, m->path, folder, &opts, err);
@@ -55,6 +58,7 @@ static cutset_status complete(cutset_model *m, cutset_error *err)
     m->hash = cs_model_hash(m->graph, m->onnx, &s);
     if (s)
         return cs_fail_memory(err);
+    cs_pool_rest(m->graph->pool); /* few names are looked at from here on */
     s = cs_declare(m->graph, &m->opts, err);
     return s ? s : cs_infer(m->graph, &m->opts.progress, err);
 }
@@ -77,7 +81,6 @@ static cutset_status open_file(cutset_model **out, cs_file *file, const char *pa
     cutset_status s = read_file(m, file, folder, err);
     if (!s)
         s = complete(m, err);
-    cs_file_rest(m->onnx ? &m->onnx->file : &m->text); /* planning looks at few names */
     m->opts.progress = (cutset_progress){0}; /* the caller's, for this call only */
     if (s)
         cutset_model_free(m);

@@ -65,7 +65,7 @@ static bool recorded(const cs_verify *v, const cs_strs *list, const char *option
     return false;
 }
 
-/* --shape and --dim of verify, on top of the plan's. */
+/* --type, --shape and --dim of verify, on top of the plan's. */
 static cutset_status declare(cs_verify *v, cutset_error *err)
 {
     const cutset_verify_opts *o = v->opts;
@@ -73,6 +73,7 @@ static cutset_status declare(cs_verify *v, cutset_error *err)
     if (list == NULL) return cs_fail_memory(err);
     cutset_open_opts extra;
     cutset_open_opts_init(&extra);
+    extra.types = o->types, extra.n_types = o->n_types;
     extra.shapes = list;
     for (size_t i = 0; i < o->n_shapes; i++)
         if (!recorded(v, &v->plan->options.shapes, o->shapes[i]))
@@ -82,7 +83,7 @@ static cutset_status declare(cs_verify *v, cutset_error *err)
         if (!recorded(v, &v->plan->options.dims, o->dims[i]))
             list[extra.n_shapes + extra.n_dims++] = o->dims[i];
     const cutset_status status =
-        extra.n_shapes + extra.n_dims > 0 ? cs_declare(v->model->graph, &extra, err) : CUTSET_OK;
+        extra.n_types + extra.n_shapes + extra.n_dims > 0 ? cs_declare(v->model->graph, &extra, err) : CUTSET_OK;
     cs_free(list);
     return status;
 }

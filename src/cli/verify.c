@@ -41,6 +41,7 @@ int cli_verify(int argc, char **argv)
     opts.seed = (uint64_t)seed_number, opts.runs = (int)runs;
     opts.inputs = inputs.at, opts.n_inputs = inputs.len;
     opts.ranges = ranges.at, opts.n_ranges = ranges.len;
+    opts.types = m.types.at, opts.n_types = m.types.len;
     opts.shapes = m.shapes.at, opts.n_shapes = m.shapes.len;
     opts.dims = m.dims.at, opts.n_dims = m.dims.len;
     opts.onnxruntime = library, opts.json = json;

@@ -3,7 +3,7 @@
  * Everything a part holds is copied as bytes from the source (nodes, tensors, value infos,
  * functions, metadata; unknown fields survive); only what must change is written anew: graph inputs
  * and outputs, opset imports in use, locations of external data.
- * A folder appears whole or not at all (design: split directory; doc/FORMAT.md).
+ * A folder appears whole or not at all (doc/FORMAT.md).
  */
 #ifndef CS_EMIT_EMIT_H
 #define CS_EMIT_EMIT_H

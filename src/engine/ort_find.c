@@ -115,17 +115,18 @@ static bool try_upwards(finder *f, char *dir)
     }
 }
 
+/* The command's own folder before the current one, which others may write to. */
 static bool try_around(finder *f)
 {
     char dir[PATH_MAX];
-    if (getcwd(dir, sizeof dir) != NULL && try_upwards(f, dir)) return true;
     const ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
-    if (n <= 0) return false;
-    dir[n] = '\0';
-    char *slash = strrchr(dir, '/');
-    if (slash == NULL) return false;
-    *slash = '\0';
-    return try_upwards(f, dir);
+    if (n > 0) {
+        dir[n] = '\0';
+        char *slash = strrchr(dir, '/');
+        if (slash != NULL) *slash = '\0';
+        if (slash != NULL && try_upwards(f, dir)) return true;
+    }
+    return getcwd(dir, sizeof dir) != NULL && try_upwards(f, dir);
 }
 
 /* Reads what the child writes, up to `room` bytes, and waits for its end. */

@@ -7,6 +7,7 @@
 #define CS_GRAPH_TYPE_H
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -68,12 +69,20 @@ typedef struct cs_pool {
     CS_VEC(cs_type_info) types;
     CS_VEC(cs_dim) dims;
     cs_map type_ids; /* hash -> type id, chained by rehash on collision */
+    const cs_file *file; /* that names point into; NULL: none */
     CS_VEC(const char *) notes; /* what reading changed, dropped or doubted, for the user; in arena */
 } cs_pool;
 
 cs_pool *cs_pool_new(void); /* NULL: no memory */
 void cs_pool_free(cs_pool *pool);
 static inline cs_span cs_name(const cs_pool *pool, cs_str s) { return cs_strtab_get(&pool->names, s); }
+
+/* Lets go of the pages of the file: who walks over all names calls it now and then, so that memory
+ * does not grow with the file. */
+static inline void cs_pool_rest(const cs_pool *pool)
+{
+    if (pool->file != NULL) cs_file_rest(pool->file);
+}
 
 /* Adds a one-line note for the user. False: no memory. */
 bool cs_note(cs_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -277,6 +277,7 @@ cutset_status cs_onnx_open(cs_onnx **out, cs_graph **graph, cs_file *file, const
     if (g == NULL || !set_paths(o, path, folder)) status = cs_fail_memory(err);
     if (status == CUTSET_OK) {
         o->pool = g->pool;
+        o->pool->file = &o->file;
         status = open_all(o, g, opts, err);
     }
     if (status != CUTSET_OK) {

@@ -215,12 +215,11 @@ static cutset_status define_outs(cs_reader *r, cs_scope *s, cs_span proto, size_
     return CUTSET_OK;
 }
 
-/* Now and then: tells the caller, and lets go of what was read, so that memory does not grow with
- * the file. */
+/* Now and then: tells the caller, and lets go of what was read. */
 static cutset_status progress(cs_reader *r, cs_span at)
 {
     if ((++r->steps & 0xffff) != 0) return CUTSET_OK;
-    cs_file_rest(&r->onnx->file);
+    cs_pool_rest(r->pool);
     if (r->opts == NULL) return CUTSET_OK;
     return cs_progress(r->opts->progress, "reading", cs_onnx_offset(r, at), r->onnx->file.len,
                        r->err);

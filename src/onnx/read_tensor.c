@@ -4,7 +4,7 @@
  * where it is at most CS_CONST_MAX bytes. So a packed field of varints (int32_data and its like) of
  * a large tensor is checked by its length alone: a number takes one to ten bytes.
  *
- * The data must be exactly what dims and element type need (facts: onnx_format.md section 5): it is
+ * The data must be exactly what dims and element type need (packing: onnx.proto, TensorProto): it is
  * what parts are written from, and a short one would be read past its end by somebody else.
  */
 #include "onnx/read.h"

@@ -144,46 +144,61 @@ static int pieces_fit(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t
     return answer;
 }
 
-/* "%a", or "%a and 3 more". */
-static void name_atom(const cs_work *w, const cs_atoms *a, uint32_t atom, char *text, size_t size)
+/* "%a takes 604 bytes", or "%a and 3 more that must stay together take ...". */
+static void spell_need(const cs_work *w, const cs_atoms *a, uint32_t atom, int64_t bytes, char *text,
+                       size_t size)
 {
-    char buffer[16];
+    char buffer[16], human[16];
     cs_span label = cs_node_label(w->g, a->node[a->first[atom]], buffer);
     uint32_t more = cs_atom_size(a, atom) - 1;
+    cs_format_size(bytes, human);
     if (more)
-        snprintf(text, size, "%%%.*s and %u more that must stay together", CS_FMT(label), more);
+        snprintf(text, size, "%%%.*s and %u more that must stay together take %lld bytes (%s)",
+                 CS_FMT(label), more, (long long)bytes, human);
     else
-        snprintf(text, size, "%%%.*s", CS_FMT(label));
+        snprintf(text, size, "%%%.*s takes %lld bytes (%s)", CS_FMT(label), (long long)bytes, human);
 }
 
-static cutset_status treat(cs_work *w, cs_atoms *a, const cs_costs *c, uint32_t atom, bool *changed,
-                           cutset_error *err)
+/* What an atom takes where it is over, and the budget it is over. */
+typedef struct excess {
+    int64_t bytes, budget;
+    const char *option;
+} excess;
+
+static excess excess_of(const cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom)
 {
     int32_t t = a->target[atom];
-    need n = atom_need(c, a, atom);
-    bool by_host = n.host > c->host_cap[t];
     const cs_memory_model *m = &w->targets[t]->memory;
-    int64_t needs = by_host ? cs_sat_add(n.host, m->host_base) : cs_sat_add(n.device, m->device_base);
-    int64_t budget = by_host ? w->opts->host_memory : w->opts->device_memory;
-    const char *option = by_host ? "--host-memory" : "--device-memory";
-    char name[300];
-    name_atom(w, a, atom, name, sizeof name);
-    if (w->opts->oversize == CUTSET_OVERSIZE_KEEP) {
-        a->oversized[atom] = true;
-        return CUTSET_OK;
-    }
-    if (w->opts->oversize == CUTSET_OVERSIZE_ERROR || a->pinned[atom])
-        return cs_fail(err, CUTSET_NO,
-                       "%s needs %lld bytes on %s, over %s %lld%s: raise the budget, or use "
-                       "--oversize=%s",
-                       name, (long long)needs, w->targets[t]->name, option, (long long)budget,
-                       a->pinned[atom] ? " (and is pinned)" : "", a->pinned[atom] ? "keep" : "host or keep");
+    need n = atom_need(c, a, atom);
+    if (n.host > c->host_cap[t])
+        return (excess){cs_sat_add(n.host, m->host_base), w->opts->host_memory, "--host-memory"};
+    return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory, "--device-memory"};
+}
+
+static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom,
+                            uint32_t n_over, cutset_error *err)
+{
+    char what[400], human[16], others[60] = "";
+    excess e = excess_of(w, a, c, atom);
+    spell_need(w, a, atom, e.bytes, what, sizeof what);
+    cs_format_size(e.budget, human);
+    if (n_over > 1)
+        snprintf(others, sizeof others, ", the most of %u that are over", n_over);
+    return cs_fail(err, CUTSET_NO, "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
+                   what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human, others,
+                   a->pinned[atom] ? "; it is pinned" : "", a->pinned[atom] ? "keep" : "host or keep");
+}
+
+static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom,
+                                  cutset_error *err)
+{
+    char what[400];
+    excess e = excess_of(w, a, c, atom);
     cs_str why;
-    cutset_status s = cs_words(w, &why, err, "%s needs %lld bytes alone, over %s %lld", name,
-                               (long long)needs, option, (long long)budget);
+    spell_need(w, a, atom, e.bytes, what, sizeof what);
+    cutset_status s = cs_words(w, &why, err, "%s alone, over %s %lld", what, e.option, (long long)e.budget);
     for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
         cs_to_host(w, a->node[i], CS_RULE_BUDGET, why);
-    *changed = true;
     return s;
 }
 
@@ -197,36 +212,58 @@ static bool *atoms_with_patterns(cs_work *w, const cs_atoms *a)
     return has;
 }
 
-/* One atom over the budget: marks it for breaking, or treats it. */
+typedef struct overs {
+    uint32_t n, worst; /* atoms that --oversize refuses, and the one that takes most */
+    int64_t most;
+    bool *breaks;      /* by atom: its patterns go */
+    bool changed;
+} overs;
+
+/* One atom over the budget, as --oversize says. */
 static cutset_status oversized(cs_work *w, cs_atoms *a, const cs_costs *c, uint32_t atom,
-                               bool has_pattern, bool *breaks, bool *changed, cutset_error *err)
+                               bool has_pattern, overs *o, cutset_error *err)
 {
     int pieces = has_pattern ? pieces_fit(w, a, c, atom) : 0;
     if (pieces < 0)
         return cs_fail_memory(err);
-    if (!pieces)
-        return treat(w, a, c, atom, changed, err);
-    char name[300];
-    name_atom(w, a, atom, name, sizeof name);
-    breaks[atom] = *changed = true;
-    return cs_plan_note(w, err, "the pattern at %s fits the budget only when broken: broken", name);
+    if (pieces) {
+        char buffer[16];
+        cs_span label = cs_node_label(w->g, a->node[a->first[atom]], buffer);
+        o->breaks[atom] = o->changed = true;
+        return cs_plan_note(w, err, "the pattern at %%%.*s fits the budget only when broken: broken",
+                            CS_FMT(label));
+    }
+    if (w->opts->oversize == CUTSET_OVERSIZE_KEEP) {
+        a->oversized[atom] = true;
+        return CUTSET_OK;
+    }
+    if (w->opts->oversize == CUTSET_OVERSIZE_HOST && !a->pinned[atom]) {
+        o->changed = true;
+        return move_to_host(w, a, c, atom, err);
+    }
+    int64_t bytes = excess_of(w, a, c, atom).bytes;
+    if (!o->n++ || bytes > o->most)
+        o->worst = atom, o->most = bytes;
+    return CUTSET_OK;
 }
 
 cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bool *changed,
                           cutset_error *err)
 {
-    *changed = false;
     cs_arena_mark mark = cs_arena_note(&w->arena);
     bool *has = atoms_with_patterns(w, atoms);
-    bool *breaks = cs_arena_zalloc(&w->arena, atoms->n, sizeof *breaks);
-    cutset_status s = has && breaks ? CUTSET_OK : cs_fail_memory(err);
+    overs o = {.breaks = cs_arena_zalloc(&w->arena, atoms->n, sizeof *o.breaks)};
+    cutset_status s = has && o.breaks ? CUTSET_OK : cs_fail_memory(err);
     for (uint32_t a = 0; !s && a < atoms->n; a++) {
         int32_t t = atoms->target[a];
         if (t != CS_HOST && !fits(costs, t, atom_need(costs, atoms, a)))
-            s = oversized(w, atoms, costs, a, has[a], breaks, changed, err);
+            s = oversized(w, atoms, costs, a, has[a], &o, err);
     }
-    if (!s && *changed)
-        cs_patterns_break(w, atoms, breaks);
+    if (!s && o.n)
+        s = refuse(w, atoms, costs, o.worst, o.n, err);
+    if (!s && o.changed)
+        cs_patterns_break(w, atoms, o.breaks);
+    *changed = o.changed;
     cs_arena_release(&w->arena, mark);
     return s;
 }

@@ -1,4 +1,4 @@
-/* The decision, phase by phase (theory: section 14, steps 1 to 5 and 8).
+/* The decision, phase by phase.
  *
  *     assign -> groups -> boundary rules -> patterns
  *     then until nothing more goes to the host or breaks:
@@ -223,6 +223,22 @@ static void restore(cs_work *w, const state *s)
     memset(w->no_cross, 0, w->g->values.len * sizeof *w->no_cross);
 }
 
+/* What could not be moved: split will refuse it, so the plan says so. */
+static cutset_status note_unranked(cs_work *w, const outcome *o, cutset_error *err)
+{
+    uint32_t n = mark_unranked(w, o), v = 0;
+    if (!n)
+        return CUTSET_OK;
+    while (!w->no_cross[v])
+        v++;
+    cs_span name = cs_name(w->g->pool, w->g->values.at[v].name);
+    memset(w->no_cross, 0, w->g->values.len * sizeof *w->no_cross);
+    return cs_plan_note(w, err,
+                        "%u values of unknown rank cross a boundary, the first is %%%.*s: parts cannot be "
+                        "written without --type '%.*s=f32[?,?]'",
+                        n, CS_FMT(name), CS_FMT(name));
+}
+
 /* Moves cuts away from values of unknown rank, if the number of engines stays the same. */
 static cutset_status avoid_unranked(cs_work *w, outcome *o, cutset_error *err)
 {
@@ -246,7 +262,9 @@ static cutset_status avoid_unranked(cs_work *w, outcome *o, cutset_error *err)
     restore(w, &before);
     w->plan->notes.len = notes;
     s = cs_boundary_settle(w, err);
-    return s ? s : settle(w, o, err);
+    if (!s)
+        s = settle(w, o, err);
+    return s ? s : note_unranked(w, o, err);
 }
 
 /* ---- the result ---- */

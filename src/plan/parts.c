@@ -252,6 +252,7 @@ static bool add_labels(cutset_plan *plan, const cs_layout *l)
         if (label == CS_NONE) return false;
         plan->nodes.at[plan->nodes.len++] = l->order[i];
         plan->node_label.at[plan->node_label.len++] = label;
+        if (i % 65536 == 65535) cs_pool_rest(l->graph->pool);
     }
     return true;
 }

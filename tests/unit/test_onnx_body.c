@@ -1,4 +1,4 @@
-/* Bodies and model-local functions: captures at every depth, shadowing, instances of calls, limits. */
+/* Bodies and model-local functions: captures at every depth, shadowing, instances, limits. */
 #include "onnx_bytes.h"
 
 #include <stdio.h>
@@ -254,7 +254,7 @@ static void test_call(void **state)
     unload(&l);
 }
 
-/* An absent argument is nothing in the body; a default stands in for an attribute; neither: none. */
+/* An absent argument is nothing in the body; a default stands in for an absent attribute. */
 static void test_absent_arguments(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_absent_arguments(void **state)
     unload(&l);
 }
 
-/* Constants of a function have one storage, however many calls; one given by the call has its own. */
+/* Constants of a function have one storage, however many calls; what a call gives has its own. */
 static void test_constants_in_functions(void **state)
 {
     (void)state;

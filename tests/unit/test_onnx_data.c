@@ -91,7 +91,7 @@ static void test_raw(void **state)
                   "tensor 'w': raw_data holds 10 bytes, its dims and type need 12");
 }
 
-/* The tensor with numbers in a typed field, packed and unpacked; `expect` is what raw_data would be. */
+/* A tensor with numbers in a typed field, packed and unpacked; `expect` is what raw_data has. */
 static void check_typed(int elem, const char *dims, uint32_t field, const int64_t *numbers,
                         size_t n, const char *expect, size_t bytes)
 {

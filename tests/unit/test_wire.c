@@ -1,4 +1,4 @@
-/* The protobuf cursor: every wire type, packed and unpacked numbers, and everything that is broken. */
+/* The protobuf cursor: every wire type, packed and unpacked numbers, and everything broken. */
 #include "onnx_bytes.h"
 
 #include "onnx/wire.h"
