@@ -1,4 +1,5 @@
 /* cutset: the command. Finds the subcommand; each is a file of its own. */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,9 @@ static const char *const later[] = {"build", "run", "explain", "report", "diff"}
 
 int main(int argc, char **argv)
 {
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 2 << 20); /* large arrays grow in place and go back to the system */
+#endif
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error that is told, not a silent death */
     if (argc < 2) {
         fputs(help, stderr);

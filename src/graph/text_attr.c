@@ -209,11 +209,12 @@ static cutset_status read_value(cs_text_reader *r, cs_attr *a)
 
 /* ---- attributes ---- */
 
-cutset_status cs_text_attr_once(cs_text_reader *r, cs_str name, const char *at)
+/* Notes that the node at hand has this attribute; a fault if it had it before. */
+static cutset_status mark_attr(cs_text_reader *r, cs_str name, const char *at)
 {
     if (name == 0) return cs_fault_at(&r->fault, at, "an empty name: give the attribute a name");
     while (r->attr_seen.len <= name)
-        if (!cs_vec_push(&r->attr_seen, CS_NONE)) return CUTSET_SYSTEM;
+        if (!cs_vec_push(&r->attr_seen, 0)) return CUTSET_SYSTEM;
     if (r->attr_seen.at[name] == r->attr_stamp)
         return cs_fault_at(&r->fault, at, "attribute '%.*s' is given twice: remove one",
                            (int)(cs_name(r->pool, name).len > 60 ? 60 : cs_name(r->pool, name).len),
@@ -224,13 +225,14 @@ cutset_status cs_text_attr_once(cs_text_reader *r, cs_str name, const char *at)
 
 cutset_status cs_text_attrs(cs_text_reader *r, cs_graph *g)
 {
+    r->attr_stamp++;
     if (cs_take(&r->c, '}')) return CUTSET_OK;
     do {
         cs_attr a = {0};
         cs_skip_blanks(&r->c);
         const char *at = r->c.at;
         cutset_status status = cs_text_bare_or_string(r, "the name of an attribute", &a.name);
-        if (!status) status = cs_text_attr_once(r, a.name, at);
+        if (!status) status = mark_attr(r, a.name, at);
         if (!status && !cs_take(&r->c, '='))
             status = cs_fault_found(&r->fault, &r->c, "'=' and the attribute's value");
         cs_skip_blanks(&r->c);

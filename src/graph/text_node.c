@@ -113,7 +113,8 @@ cutset_status cs_text_open(cs_text_reader *r, uint32_t outer, cs_str attr, uint3
     return CUTSET_OK;
 }
 
-/* "body" bare {val ":" type} NL stmts "end" NL, the cursor after "body". */
+/* "body" bare {val ":" type} NL stmts "end" NL, the cursor after "body". Several bodies of one name
+ * are the graphs of one attribute. */
 static cutset_status read_body(cs_text_reader *r, uint32_t outer)
 {
     cs_str attr;
@@ -121,7 +122,8 @@ static cutset_status read_body(cs_text_reader *r, uint32_t outer)
     cs_skip_blanks(&r->c);
     const char *at = r->c.at;
     cutset_status status = cs_text_bare_or_string(r, "the name of the body", &attr);
-    if (!status) status = cs_text_attr_once(r, attr, at);
+    if (!status && attr == 0)
+        status = cs_fault_at(&r->fault, at, "an empty name: give the body a name");
     if (!status) status = cs_text_open(r, outer, attr, &scope);
     while (!status && !cs_text_at_line_end(&r->c))
         status = cs_text_input(r, scope);
@@ -135,7 +137,6 @@ static cutset_status read_bodies(cs_text_reader *r, uint32_t outer)
         return cs_fault_at(&r->fault, r->c.at, "bodies nested more than %d deep: nest less",
                            CS_TEXT_DEPTH);
     r->depth++;
-    uint32_t stamp = r->attr_stamp; /* nodes inside have their own */
     cutset_status status = CUTSET_OK;
     while (!status) {
         if (!cs_text_next(&r->c)) {
@@ -150,7 +151,6 @@ static cutset_status read_bodies(cs_text_reader *r, uint32_t outer)
                 status = cs_fault_found(&r->fault, &r->c, "'body' and its name, or '}'");
             } else {
                 r->c = look;
-                r->attr_stamp = stamp;
                 status = read_body(r, outer);
             }
         }
@@ -175,7 +175,6 @@ cutset_status cs_text_node_line(cs_text_reader *r, uint32_t scope)
     uint32_t id = cs_graph_add_node(g, 0, 0, 0);
     if (id == CS_NONE) return CUTSET_SYSTEM;
     g->nodes.at[id].offset = cs_text_here(r);
-    r->attr_stamp = ++r->n_nodes;
     cutset_status status = read_outs(r, scope);
     if (!status) status = cs_text_expect(r, '=', "'=' and an operator");
     if (!status) status = read_op(r, &g->nodes.at[id]);

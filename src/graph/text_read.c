@@ -7,7 +7,7 @@
 #include "graph/text_reader.h"
 
 #define REPORT_BYTES (1 << 22) /* between calls of the progress function */
-#define OPSETS_MAX 256
+#define OPSETS_MAX 1000        /* looked through for every node */
 
 /* ---- lines ---- */
 
@@ -167,7 +167,7 @@ static cutset_status read_output(cs_text_reader *r, uint32_t scope)
 {
     cs_text_scope *s = cs_text_at(r, scope);
     cs_str name;
-    size_t at;
+    size_t at = 0;
     cutset_status status = cs_text_val(r, &name, &at);
     if (status) return status;
     return cs_vec_push(&s->g->outputs, name) && cs_vec_push(&s->output_at, at) ? CUTSET_OK
@@ -210,7 +210,7 @@ static cutset_status read_opset(cs_text_reader *r, uint32_t scope)
     s->versioned = true;
     int64_t version = 0;
     cutset_status status =
-        read_int(r, INT32_MAX, "the version of the operators, such as 17", &version);
+        read_int(r, INT64_MAX, "the version of the operators, such as 17", &version);
     if (!status && version > 0) status = add_opset(r, s->g, 0, version, r->c.at);
     while (!status && !cs_text_at_line_end(&r->c)) {
         const char *at = r->c.at;
@@ -218,7 +218,7 @@ static cutset_status read_opset(cs_text_reader *r, uint32_t scope)
         status = cs_text_name(r, "a domain and its version, such as com.microsoft:1", &domain);
         if (!status) status = cs_text_expect(r, ':', "':' and the version of this domain");
         if (!status)
-            status = read_int(r, INT32_MAX, "the version of this domain, such as 1", &version);
+            status = read_int(r, INT64_MAX, "the version of this domain, such as 1", &version);
         if (!status) status = add_opset(r, s->g, domain, version, at);
     }
     return status;

@@ -22,6 +22,7 @@ typedef struct cs_text_node {
 typedef struct cs_text_scope {
     cs_graph *g;
     uint32_t outer;         /* scope, or CS_NONE */
+    bool random;            /* holds a node that draws random numbers, bodies included */
     bool named, versioned;  /* has had its `graph`, its `opset` line */
     size_t n_made;          /* values; captures follow */
     CS_VEC(uint32_t) child; /* scope of each of g->bodies */
@@ -46,7 +47,7 @@ typedef struct cs_text_reader {
     cs_fault fault;
     const cutset_progress *progress;
     cutset_error *err;
-    size_t next_report; /* offset at which to report progress again */
+    size_t next_report;           /* offset at which to report progress again */
     CS_VEC(cs_text_scope) scopes; /* an enclosing graph before its bodies */
     CS_VEC(cs_text_tie) ties;
     /* attributes */
@@ -55,9 +56,8 @@ typedef struct cs_text_reader {
     CS_VEC(float) floats;
     CS_VEC(cs_span) strings;
     CS_VEC(uint32_t) attr_seen; /* by name: the last node that has an attribute of this name */
-    uint32_t attr_stamp; /* of the node whose attributes are read */
-    uint32_t n_nodes;    /* of all graphs */
-    int depth; /* of bodies */
+    uint32_t attr_stamp;        /* of the node whose attributes are read */
+    int depth;                  /* of bodies */
 } cs_text_reader;
 
 static inline cs_text_scope *cs_text_at(cs_text_reader *r, uint32_t scope)
@@ -65,10 +65,7 @@ static inline cs_text_scope *cs_text_at(cs_text_reader *r, uint32_t scope)
     return &r->scopes.at[scope];
 }
 
-static inline size_t cs_text_here(const cs_text_reader *r)
-{
-    return (size_t)(r->c.at - r->text);
-}
+static inline size_t cs_text_here(const cs_text_reader *r) { return (size_t)(r->c.at - r->text); }
 
 /* What reads returns CUTSET_OK; CUTSET_BAD with the fault set; CUTSET_SYSTEM: no memory; or
  * CUTSET_INTERRUPTED. `wanted` completes the message "... is not expected here: write ...". */
@@ -86,7 +83,7 @@ cutset_status cs_text_val(cs_text_reader *r, cs_str *out, size_t *at); /* "%" na
 cutset_status cs_text_define(cs_text_reader *r, uint32_t scope, cs_str name, size_t at,
                              cs_type type, cs_origin origin, uint32_t *out);
 cutset_status cs_text_input(cs_text_reader *r, uint32_t scope); /* val ":" type */
-bool cs_text_is_onnx(const cs_text_reader *r, cs_str domain); /* "" or "ai.onnx" */
+bool cs_text_is_onnx(const cs_text_reader *r, cs_str domain);   /* "" or "ai.onnx" */
 /* The statements of one graph, for a body up to its "end". */
 cutset_status cs_text_statements(cs_text_reader *r, uint32_t scope);
 
@@ -98,8 +95,6 @@ cutset_status cs_text_open(cs_text_reader *r, uint32_t outer, cs_str attr, uint3
 /* ---- text_attr.c, text_resolve.c ---- */
 /* "{" [attribute {"," attribute}] "}", the cursor after the brace; appends to the last node of g. */
 cutset_status cs_text_attrs(cs_text_reader *r, cs_graph *g);
-/* Notes that the last node has the attribute `name`; a fault at `at` if it had it before. */
-cutset_status cs_text_attr_once(cs_text_reader *r, cs_str name, const char *at);
 /* Names become ids; bodies get their captures, ties their storage. */
 cutset_status cs_text_resolve(cs_text_reader *r);
 

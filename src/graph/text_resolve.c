@@ -230,6 +230,20 @@ static uint32_t resolve_node(struct resolver *x, const cs_text_node *node)
     return CS_NONE;
 }
 
+/* The opset of each node, and whether it draws random numbers in a body. */
+static void finish_nodes(struct resolver *x)
+{
+    cs_graph *g = x->s->g;
+    for (size_t i = 0; i < g->nodes.len; i++) {
+        cs_node *n = &g->nodes.at[i];
+        int64_t version = cs_graph_opset(g, n->domain);
+        n->opset = version > INT32_MAX ? INT32_MAX : (int32_t)version;
+        for (uint32_t b = 0; b < n->n_body; b++)
+            if (cs_text_at(x->r, x->s->child.at[n->body + b])->random) n->flags |= CS_NODE_RANDOM;
+        if (n->flags & CS_NODE_RANDOM) x->s->random = true;
+    }
+}
+
 static bool resolve_graph(struct resolver *x)
 {
     cs_graph *g = x->s->g;
@@ -244,8 +258,7 @@ static bool resolve_graph(struct resolver *x)
     }
     for (size_t m = 0; m < g->members.len; m++)
         g->members.at[m] = resolve_node(x, &x->s->members.at[m]);
-    for (size_t i = 0; i < g->nodes.len; i++)
-        g->nodes.at[i].opset = (int32_t)cs_graph_opset(g, g->nodes.at[i].domain);
+    finish_nodes(x);
     empty_slots(x);
     return ok;
 }

@@ -221,6 +221,15 @@ static void write_weight(struct writer *w, uint32_t v)
 
 /* ---- nodes ---- */
 
+/* A type that the text has no more to tell of than "?" is left out. */
+static void put_out_type(struct writer *w, cs_type type)
+{
+    bool ok = cs_chars_put(&w->chars, CS_SPAN(" : ")) &&
+              cs_chars_type(w->g->pool, type, false, &w->chars);
+    if (ok && cs_span_is((cs_span){w->chars.at, w->chars.len}, " : ?")) w->chars.len = 0;
+    flush(w, ok);
+}
+
 static void put_outs(struct writer *w, const cs_node *n)
 {
     if (n->n_out == 0) put(w, "()");
@@ -232,10 +241,7 @@ static void put_outs(struct writer *w, const cs_node *n)
             continue;
         }
         put_value(w, v);
-        if (w->g->values.at[v].type != 0) {
-            put(w, " : ");
-            put_type(w, w->g->values.at[v].type, false);
-        }
+        put_out_type(w, w->g->values.at[v].type);
     }
 }
 

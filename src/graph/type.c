@@ -109,8 +109,10 @@ static bool type_equal(const cs_pool *pool, const cs_type_info *a, const cs_type
 {
     if (a->kind != b->kind || a->elem != b->elem || a->rank != b->rank || a->inner != b->inner)
         return false;
-    return a->rank <= 0 ||
-           memcmp(pool->dims.at + a->dims, b_dims, (size_t)a->rank * sizeof *b_dims) == 0;
+    const cs_dim *a_dims = pool->dims.at + a->dims;
+    for (int i = 0; i < a->rank; i++)
+        if (a_dims[i] != b_dims[i]) return false;
+    return true;
 }
 
 /* The id of this type, made if need be. `dims` may lie in the pool's own array. */

@@ -14,7 +14,8 @@
 
 #include "graph/graph.h"
 
-/* Fills the types of all values of the sealed graph `g` and of its bodies. Cost: linear in nodes. */
+/* Fills the types of all values of the sealed graph `g` and of its bodies. Cost: linear in nodes,
+ * times the passes over bodies of loops. */
 cutset_status cs_infer(cs_graph *g, const cutset_progress *progress, cutset_error *err);
 
 #endif

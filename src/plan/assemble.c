@@ -78,6 +78,7 @@ static bool record_fallback(cutset_plan *plan, const cs_graph *g, const cs_decis
         count += d->reasons[n].rule != CS_RULE_NONE;
     if (!cs_vec_room(&plan->fallback, count)) return false;
     for (uint32_t n = 0; n < d->n_nodes; n++) {
+        if (n % 65536 == 65535) cs_pool_rest(g->pool);
         const cs_reason *reason = &d->reasons[n];
         if (reason->rule == CS_RULE_NONE) continue;
         char buffer[16];
@@ -103,6 +104,7 @@ static bool record_bounds(cutset_plan *plan, const cs_graph *g, const cs_decisio
     if (!cs_vec_room(&plan->certificate, d->n_certificate)) return false;
     for (uint32_t i = 0; i < d->n_certificate; i++) {
         char buffer[16];
+        if (i % 8192 == 8191) cs_pool_rest(g->pool);
         const cs_str label = cs_plan_str(plan, cs_node_label(g, d->certificate[i], buffer));
         if (label == CS_NONE) return false;
         plan->certificate.at[plan->certificate.len++] = label;

@@ -282,9 +282,11 @@ cutset_status cs_parts_build(cutset_plan *plan, const cs_layout *l, const cs_dec
     bool ok = number != NULL && stamp != NULL && add_labels(plan, l) &&
               cs_vec_room(&plan->parts, l->n_parts) && cs_vec_room(&plan->refs, l->io.len);
     if (ok) memset(number, 0xff, l->graph->values.len * sizeof *number); /* CS_NONE */
-    for (uint32_t p = 0; ok && p < l->n_parts; p++)
+    for (uint32_t p = 0; ok && p < l->n_parts; p++) {
         ok = add_part(plan, l, d, p) && count_ops(plan, l, &plan->parts.at[p], &counter) &&
              add_refs(plan, l, &plan->parts.at[p], number, types);
+        if (p % 4096 == 4095) cs_pool_rest(l->graph->pool);
+    }
     ok = ok && add_boundaries(plan, l, number, stamp);
     cs_vec_fini(&counter.count);
     cs_vec_fini(&counter.touched);
