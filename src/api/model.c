@@ -5,23 +5,18 @@
 #include "onnx/infer.h"
 #include "report/report.h"
 
-void cutset_open_opts_init(cutset_open_opts *opts)
-{
-    *opts = (cutset_open_opts){0};
-}
+void cutset_open_opts_init(cutset_open_opts *opts) { *opts = (cutset_open_opts){0}; }
 
 /* ---- the caller's options, kept because plans record them ---- */
 
 static bool keep_list(cutset_model *m, const char *const *from, size_t n, const char *const **to)
 {
     char **copy = cs_zalloc(n, sizeof *copy);
-    if (!copy || !cs_vec_push(&m->strings, (char *)copy))
-        return cs_free(copy), false;
+    if (!copy || !cs_vec_push(&m->strings, (char *)copy)) return cs_free(copy), false;
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(from[i]) + 1;
         copy[i] = cs_alloc(len, 1);
-        if (!copy[i] || !cs_vec_push(&m->strings, copy[i]))
-            return cs_free(copy[i]), false;
+        if (!copy[i] || !cs_vec_push(&m->strings, copy[i])) return cs_free(copy[i]), false;
         memcpy(copy[i], from[i], len);
     }
     *to = (const char *const *)copy;
@@ -38,14 +33,14 @@ static bool keep_opts(cutset_model *m, const cutset_open_opts *o)
 
 /* ---- reading ---- */
 
-static cutset_status read_file(cutset_model *m, cs_file *file, const char *folder, cutset_error *err)
+static cutset_status read_file(cutset_model *m, cs_file *file, const char *folder,
+                               cutset_error *err)
 {
     cs_span text = {(const char *)file->at, file->len};
     if (cs_text_probe(text)) {
         m->text = *file;
         const cutset_status s = cs_text_read(&m->graph, text, &m->opts.progress, err);
-        if (!s)
-            m->graph->pool->file = &m->text;
+        if (!s) m->graph->pool->file = &m->text;
         return s;
     }
     cs_onnx_opts opts = {m->opts.follow_links != 0, &m->opts.progress};
@@ -56,8 +51,7 @@ static cutset_status complete(cutset_model *m, cutset_error *err)
 {
     cutset_status s = CUTSET_OK;
     m->hash = cs_model_hash(m->graph, m->onnx, &s);
-    if (s)
-        return cs_fail_memory(err);
+    if (s) return cs_fail_memory(err);
     cs_pool_rest(m->graph->pool); /* few names are looked at from here on */
     s = cs_declare(m->graph, &m->opts, err);
     return s ? s : cs_infer(m->graph, &m->opts.progress, err);
@@ -76,11 +70,9 @@ static cutset_status open_file(cutset_model **out, cs_file *file, const char *pa
         cutset_model_free(m);
         return cs_fail_memory(err);
     }
-    if (path)
-        memcpy(m->path, path, strlen(path) + 1);
+    if (path) memcpy(m->path, path, strlen(path) + 1);
     cutset_status s = read_file(m, file, folder, err);
-    if (!s)
-        s = complete(m, err);
+    if (!s) s = complete(m, err);
     m->opts.progress = (cutset_progress){0}; /* the caller's, for this call only */
     if (s)
         cutset_model_free(m);
@@ -95,8 +87,7 @@ cutset_status cutset_model_open(cutset_model **out, const char *path, const cuts
     cs_file file;
     *out = NULL;
     cutset_status s = cs_file_open(&file, path, err);
-    if (s)
-        return s;
+    if (s) return s;
     bool standard_input = strcmp(path, "-") == 0;
     char *folder = standard_input ? NULL : cs_path_dir(path);
     if (!standard_input && !folder) {
@@ -120,8 +111,7 @@ cutset_status cutset_model_open_memory(cutset_model **out, const void *bytes, si
 
 void cutset_model_free(cutset_model *m)
 {
-    if (!m)
-        return;
+    if (!m) return;
     cs_onnx_free(m->onnx);
     cs_graph_free(m->graph);
     cs_file_close(&m->text);
@@ -157,8 +147,7 @@ cutset_status cutset_model_inspect(const cutset_model *m, cutset_inspect_form fo
 {
     cs_out out;
     cutset_status s = cs_out_call(&out, write, payload, err);
-    if (s)
-        return s;
+    if (s) return s;
     if (form == CUTSET_INSPECT_TEXT)
         cs_text_write(m->graph, &out);
     else

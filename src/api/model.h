@@ -7,9 +7,9 @@
 
 struct cutset_model {
     cs_graph *graph;
-    cs_onnx *onnx;  /* NULL: the text form */
-    cs_file text;   /* of the text form */
-    char *path;     /* heap; NULL from memory */
+    cs_onnx *onnx; /* NULL: the text form */
+    cs_file text;  /* of the text form */
+    char *path;    /* heap; NULL from memory */
     uint64_t hash;
     /* --type, --shape, --dim as given, owned; a plan records them */
     cutset_open_opts opts;

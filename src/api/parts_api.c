@@ -5,10 +5,7 @@
 #include "api/model.h"
 #include "emit/emit.h"
 
-void cutset_split_opts_init(cutset_split_opts *opts)
-{
-    *opts = (cutset_split_opts){0};
-}
+void cutset_split_opts_init(cutset_split_opts *opts) { *opts = (cutset_split_opts){0}; }
 
 /* The strings of a recorded option; the array is the caller's to free. */
 static bool option_list(const cutset_plan *plan, const cs_str *at, size_t len,
@@ -31,10 +28,8 @@ cutset_status cutset_plan_open_model(cutset_model **out, const cutset_plan *plan
     *out = NULL;
     cutset_open_opts_init(&opts);
     opts.follow_links = follow_links;
-    if (progress)
-        opts.progress = *progress;
-    if (!path)
-        path = plan->model_path;
+    if (progress) opts.progress = *progress;
+    if (!path) path = plan->model_path;
     if (!path || strcmp(path, "-") == 0)
         return cs_fail(err, CUTSET_USAGE,
                        "the plan was made from standard input or memory: name the model");
@@ -44,8 +39,7 @@ cutset_status cutset_plan_open_model(cutset_model **out, const cutset_plan *plan
         !option_list(plan, o->dims.at, o->dims.len, &opts.dims, &opts.n_dims))
         s = cs_fail_memory(err);
     cutset_model *m = NULL;
-    if (!s)
-        s = cutset_model_open(&m, path, &opts, err);
+    if (!s) s = cutset_model_open(&m, path, &opts, err);
     if (!s && m->hash != plan->model_hash)
         s = cs_fail(err, CUTSET_BAD,
                     "%s has changed since the plan was made: plan has xxh3:%016" PRIx64
@@ -73,10 +67,11 @@ static cutset_status check_targets(const cutset_plan *plan, cutset_error *err)
         uint64_t hash = now->hash;
         cutset_target_free(now);
         if (hash != t->hash)
-            return cs_fail(err, CUTSET_BAD,
-                           "target %.*s has changed since the plan was made: plan has xxh3:%016" PRIx64
-                           ", target has xxh3:%016" PRIx64 ": plan it again",
-                           CS_FMT(name), t->hash, hash);
+            return cs_fail(
+                err, CUTSET_BAD,
+                "target %.*s has changed since the plan was made: plan has xxh3:%016" PRIx64
+                ", target has xxh3:%016" PRIx64 ": plan it again",
+                CS_FMT(name), t->hash, hash);
     }
     return CUTSET_OK;
 }
@@ -87,14 +82,15 @@ cutset_status cutset_split_write(const cutset_model *model, const cutset_plan *p
     cutset_split_opts otherwise;
     cutset_split_opts_init(&otherwise);
     if (!model->onnx)
-        return cs_fail(err, CUTSET_BAD,
-                       "%s is in the text form, which has no weights to write: split the ONNX model",
-                       model->path ? model->path : "the model");
+        return cs_fail(
+            err, CUTSET_BAD,
+            "%s is in the text form, which has no weights to write: split the ONNX model",
+            model->path ? model->path : "the model");
     cutset_status s = check_targets(plan, err);
     /* binding fills in ids, which are no part of what the plan says */
-    if (!s)
-        s = cs_plan_bind((cutset_plan *)plan, model->graph, model->hash, err);
-    return s ? s : cs_emit_split(model->onnx, model->graph, plan, dir, opts ? opts : &otherwise, err);
+    if (!s) s = cs_plan_bind((cutset_plan *)plan, model->graph, model->hash, err);
+    return s ? s
+             : cs_emit_split(model->onnx, model->graph, plan, dir, opts ? opts : &otherwise, err);
 }
 
 cutset_status cutset_merge(const char *dir, const char *path, const cutset_progress *progress,
@@ -104,14 +100,14 @@ cutset_status cutset_merge(const char *dir, const char *path, const cutset_progr
     cutset_model *model = NULL;
     char *at = cs_path_join(dir, "plan.json");
     cutset_status s = at ? cs_plan_read_json(&plan, at, err) : cs_fail_memory(err);
-    if (!s)
-        s = cutset_plan_open_model(&model, plan, NULL, 1, progress, err);
+    if (!s) s = cutset_plan_open_model(&model, plan, NULL, 1, progress, err);
     if (!s && !model->onnx)
-        s = cs_fail(err, CUTSET_BAD, "%s was planned from the text form: there is nothing to merge", dir);
+        s = cs_fail(err, CUTSET_BAD, "%s was planned from the text form: there is nothing to merge",
+                    dir);
+    if (!s) s = cs_plan_bind(plan, model->graph, model->hash, err);
     if (!s)
-        s = cs_plan_bind(plan, model->graph, model->hash, err);
-    if (!s)
-        s = cs_emit_merge(model->onnx, model->graph, plan, dir, path, progress, write, payload, err);
+        s = cs_emit_merge(model->onnx, model->graph, plan, dir, path, progress, write, payload,
+                          err);
     cutset_model_free(model);
     cutset_plan_free(plan);
     cs_free(at);

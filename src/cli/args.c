@@ -10,8 +10,7 @@
 static const cli_option *find(const cli_option *options, const char *name, size_t len)
 {
     for (; options->name; options++)
-        if (strlen(options->name) == len && memcmp(options->name, name, len) == 0)
-            return options;
+        if (strlen(options->name) == len && memcmp(options->name, name, len) == 0) return options;
     return NULL;
 }
 
@@ -54,7 +53,8 @@ static int store(const char *command, const cli_option *o, const char *value)
         return append(command, o->to, value);
     case CLI_SIZE:
         if (cs_span_is(text, "auto"))
-            return cli_usage(command, "--%s auto is not there yet: give a size such as 8GiB", o->name);
+            return cli_usage(command, "--%s auto is not there yet: give a size such as 8GiB",
+                             o->name);
         if (!cs_parse_size(text, o->to))
             return cli_usage(command, "--%s %s: give a positive size such as 512MiB, 8GiB or 8GB",
                              o->name, value);
@@ -85,7 +85,8 @@ int cli_parse(int argc, char **argv, const cli_option *options, const char *help
         }
         if (!is_option) {
             if (*n_operands == max_operands)
-                return cli_usage(command, "%s is one operand too many: see cutset %s --help", arg, command);
+                return cli_usage(command, "%s is one operand too many: see cutset %s --help", arg,
+                                 command);
             operands[(*n_operands)++] = arg;
             continue;
         }
@@ -98,19 +99,16 @@ int cli_parse(int argc, char **argv, const cli_option *options, const char *help
         size_t len = eq ? (size_t)(eq - name) : strlen(name);
         const cli_option *o = (arg[1] == '-') == (len > 1) ? find(options, name, len) : NULL;
         if (!o)
-            return cli_usage(command, "unknown option %.*s: see cutset %s --help", (int)(name - arg + len),
-                             arg, command);
-        if (o->kind == CLI_FLAG && eq)
-            return cli_usage(command, "--%s takes no value", o->name);
+            return cli_usage(command, "unknown option %.*s: see cutset %s --help",
+                             (int)(name - arg + len), arg, command);
+        if (o->kind == CLI_FLAG && eq) return cli_usage(command, "--%s takes no value", o->name);
         const char *value = eq ? eq + 1 : NULL;
         if (o->kind != CLI_FLAG && o->kind != CLI_LATER && !value) {
-            if (++i == argc)
-                return cli_usage(command, "%s needs a value", arg);
+            if (++i == argc) return cli_usage(command, "%s needs a value", arg);
             value = argv[i];
         }
         int bad = store(command, o, value);
-        if (bad)
-            return bad;
+        if (bad) return bad;
     }
     return 0;
 }

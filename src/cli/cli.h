@@ -18,7 +18,8 @@ typedef struct cli_list {
 typedef struct cli_option {
     const char *name; /* without dashes; a single letter is also -x */
     cli_kind kind;
-    void *to; /* bool *, const char **, cli_list *, int64_t * (SIZE, COUNT); LATER: the reason, a string */
+    void *
+        to; /* bool *, const char **, cli_list *, int64_t * (SIZE, COUNT); LATER: the reason, a string */
 } cli_option;
 
 /* Sorts argv into options and operands. On a mistake says so on stderr and returns CUTSET_USAGE;
@@ -32,7 +33,7 @@ typedef struct cli_model {
     bool follow_links;
 } cli_model;
 #define CLI_MODEL_OPTIONS(m)                                                                       \
-    {"type", CLI_LIST, &(m).types}, {"shape", CLI_LIST, &(m).shapes}, {"dim", CLI_LIST, &(m).dims}
+    {"type", CLI_LIST, &(m).types}, {"shape", CLI_LIST, &(m).shapes}, { "dim", CLI_LIST, &(m).dims }
 cutset_status cli_open(cutset_model **out, const char *path, const cli_model *m, cutset_error *err);
 
 /* Planning options. */
@@ -43,14 +44,16 @@ typedef struct cli_plan {
     const char *oversize, *objective, *effort;
     bool connected;
 } cli_plan;
-#define CLI_PLAN_OPTIONS(p)                                                                        \
-    CLI_MODEL_OPTIONS((p).model), {"target", CLI_LIST, &(p).targets},                              \
-        {"pin", CLI_LIST, &(p).pins}, {"exclude", CLI_LIST, &(p).excludes},                        \
-        {"group", CLI_LIST, &(p).groups}, {"host-memory", CLI_SIZE, &(p).host_memory},             \
-        {"device-memory", CLI_SIZE, &(p).device_memory}, {"min-nodes", CLI_COUNT, &(p).min_nodes}, \
-        {"oversize", CLI_TEXT, &(p).oversize}, {"objective", CLI_TEXT, &(p).objective},            \
-        {"effort", CLI_TEXT, &(p).effort}, {"connected", CLI_FLAG, &(p).connected},                \
-        {"min-benefit", CLI_LATER, NULL}, {"max-engines", CLI_LATER, NULL}
+/* clang-format off */
+#define CLI_PLAN_OPTIONS(p) \
+    CLI_MODEL_OPTIONS((p).model), {"target", CLI_LIST, &(p).targets}, \
+    {"pin", CLI_LIST, &(p).pins}, {"exclude", CLI_LIST, &(p).excludes}, \
+    {"group", CLI_LIST, &(p).groups}, {"host-memory", CLI_SIZE, &(p).host_memory}, \
+    {"device-memory", CLI_SIZE, &(p).device_memory}, {"min-nodes", CLI_COUNT, &(p).min_nodes}, \
+    {"oversize", CLI_TEXT, &(p).oversize}, {"objective", CLI_TEXT, &(p).objective}, \
+    {"effort", CLI_TEXT, &(p).effort}, {"connected", CLI_FLAG, &(p).connected}, \
+    {"min-benefit", CLI_LATER, NULL}, {"max-engines", CLI_LATER, NULL}
+/* clang-format on */
 extern const char cli_plan_help[];
 /* Was any of these given? */
 bool cli_plan_given(const cli_plan *p);

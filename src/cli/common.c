@@ -53,7 +53,8 @@ static int on_progress(void *payload, const char *phase, uint64_t done, uint64_t
     struct timespec now;
     (void)payload;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!interrupted && isatty(STDERR_FILENO) && seconds(began, now) > 1 && seconds(shown, now) > 0.1) {
+    if (!interrupted && isatty(STDERR_FILENO) && seconds(began, now) > 1 &&
+        seconds(shown, now) > 0.1) {
         if (total)
             fprintf(stderr, "\r%s %d %%\033[K", phase, (int)(100 * (double)done / (double)total));
         else
@@ -78,8 +79,7 @@ cutset_progress cli_progress(void)
 
 void cli_progress_end(void)
 {
-    if (on_screen)
-        fputs("\r\033[K", stderr);
+    if (on_screen) fputs("\r\033[K", stderr);
     on_screen = false;
 }
 
@@ -133,8 +133,7 @@ static cutset_status read_choices(const cli_plan *p, cutset_plan_opts *o, cutset
 {
     static const char *const oversize[] = {"error", "host", "keep"};
     for (int i = 0; p->oversize && i < 4; i++) {
-        if (i == 3)
-            return usage(err, "--oversize %s: give error, host or keep", p->oversize);
+        if (i == 3) return usage(err, "--oversize %s: give error, host or keep", p->oversize);
         if (strcmp(p->oversize, oversize[i]) == 0) {
             o->oversize = (cutset_oversize)i;
             break;
@@ -167,10 +166,10 @@ cutset_status cli_make_plan(cutset_plan **plan, cutset_model **model, const char
     *plan = NULL;
     *model = NULL;
     if (!p->targets.len)
-        return usage(err, "%s", "name a target: --target acc, --target tensorrt (cutset targets lists them)");
+        return usage(err, "%s",
+                     "name a target: --target acc, --target tensorrt (cutset targets lists them)");
     cutset_status s = read_choices(p, &opts, err);
-    if (s)
-        return s;
+    if (s) return s;
     opts.host_memory = p->host_memory, opts.device_memory = p->device_memory;
     opts.min_nodes = p->min_nodes, opts.connected = p->connected;
     opts.pins = p->pins.at, opts.n_pins = p->pins.len;
@@ -178,14 +177,13 @@ cutset_status cli_make_plan(cutset_plan **plan, cutset_model **model, const char
     opts.groups = p->groups.at, opts.n_groups = p->groups.len;
     opts.progress = cli_progress();
     cutset_target **targets = cs_zalloc(p->targets.len, sizeof *targets);
-    if (!targets)
-        return usage(err, "%s", "out of memory"), err->status = CUTSET_SYSTEM;
+    if (!targets) return usage(err, "%s", "out of memory"), err->status = CUTSET_SYSTEM;
     for (size_t i = 0; !s && i < p->targets.len; i++)
         s = cutset_target_open(&targets[i], p->targets.at[i], err);
+    if (!s) s = cli_open(model, path, &p->model, err);
     if (!s)
-        s = cli_open(model, path, &p->model, err);
-    if (!s)
-        s = cutset_plan_make(plan, *model, (const cutset_target *const *)targets, p->targets.len, &opts, err);
+        s = cutset_plan_make(plan, *model, (const cutset_target *const *)targets, p->targets.len,
+                             &opts, err);
     close_targets(targets, p->targets.len);
     if (s) {
         cutset_model_free(*model);

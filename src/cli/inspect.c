@@ -19,25 +19,19 @@ int cli_inspect(int argc, char **argv)
 {
     cli_model m = {0};
     bool text = false, json = false;
-    const cli_option options[] = {{"text", CLI_FLAG, &text},
-                                  {"json", CLI_FLAG, &json},
-                                  {"memory", CLI_LATER, NULL},
-                                  {"follow-links", CLI_FLAG, &m.follow_links},
-                                  CLI_MODEL_OPTIONS(m),
-                                  {NULL, CLI_FLAG, NULL}};
+    const cli_option options[] = {
+        {"text", CLI_FLAG, &text},   {"json", CLI_FLAG, &json},
+        {"memory", CLI_LATER, NULL}, {"follow-links", CLI_FLAG, &m.follow_links},
+        CLI_MODEL_OPTIONS(m),        {NULL, CLI_FLAG, NULL}};
     const char *path;
     int n;
     int bad = cli_parse(argc, argv, options, help, &path, 1, &n);
-    if (bad)
-        return bad < 0 ? CUTSET_OK : bad;
-    if (n != 1)
-        return cli_usage("inspect", "name a model: cutset inspect MODEL");
-    if (text && json)
-        return cli_usage("inspect", "--text and --json exclude each other: give one");
+    if (bad) return bad < 0 ? CUTSET_OK : bad;
+    if (n != 1) return cli_usage("inspect", "name a model: cutset inspect MODEL");
+    if (text && json) return cli_usage("inspect", "--text and --json exclude each other: give one");
     cutset_error err;
     cutset_model *model;
-    if (cli_open(&model, path, &m, &err))
-        return cli_fail(&err);
+    if (cli_open(&model, path, &m, &err)) return cli_fail(&err);
     cli_progress_end();
     cli_notes(model);
     cutset_inspect_form form = text   ? CUTSET_INSPECT_TEXT

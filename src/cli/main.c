@@ -48,8 +48,7 @@ int main(int argc, char **argv)
         return CUTSET_OK;
     }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(name, later[i]) == 0) {
             fprintf(stderr, "cutset: %s is not there yet\n", name);

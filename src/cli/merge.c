@@ -14,12 +14,9 @@ int cli_merge(int argc, char **argv)
     const cli_option options[] = {{"o", CLI_TEXT, &output}, {NULL, CLI_FLAG, NULL}};
     int n;
     int bad = cli_parse(argc, argv, options, help, &dir, 1, &n);
-    if (bad)
-        return bad < 0 ? CUTSET_OK : bad;
-    if (n != 1)
-        return cli_usage("merge", "name the folder of a split: cutset merge DIR -o MODEL");
-    if (!output)
-        return cli_usage("merge", "name the model to write: -o MODEL");
+    if (bad) return bad < 0 ? CUTSET_OK : bad;
+    if (n != 1) return cli_usage("merge", "name the folder of a split: cutset merge DIR -o MODEL");
+    if (!output) return cli_usage("merge", "name the model to write: -o MODEL");
     cutset_error err;
     cutset_progress progress = cli_progress();
     cutset_status s = cutset_merge(dir, output, &progress, cli_stdout, NULL, &err);

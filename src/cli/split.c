@@ -25,8 +25,7 @@ static int weights_mode(const char *text)
 {
     static const char *const names[] = {"auto", "refer", "copy", "inline"};
     for (int i = 0; i < 4; i++)
-        if (strcmp(text, names[i]) == 0)
-            return i;
+        if (strcmp(text, names[i]) == 0) return i;
     return -1;
 }
 
@@ -34,16 +33,13 @@ static int weights_mode(const char *text)
 static cutset_status prepare(cutset_plan **plan, cutset_model **model, const char *path,
                              const char *plan_path, cli_plan *p, cutset_error *err)
 {
-    if (!plan_path)
-        return cli_make_plan(plan, model, path, p, err);
+    if (!plan_path) return cli_make_plan(plan, model, path, p, err);
     *model = NULL;
     cutset_status s = cutset_plan_read(plan, plan_path, err);
-    if (s)
-        return s;
+    if (s) return s;
     cutset_progress progress = cli_progress();
     s = cutset_plan_open_model(model, *plan, path, p->model.follow_links, &progress, err);
-    if (s)
-        cutset_plan_free(*plan);
+    if (s) cutset_plan_free(*plan);
     return s;
 }
 
@@ -64,12 +60,9 @@ int cli_split(int argc, char **argv)
     const char *path;
     int n;
     int bad = cli_parse(argc, argv, options, text, &path, 1, &n);
-    if (bad)
-        return bad < 0 ? CUTSET_OK : bad;
-    if (n != 1)
-        return cli_usage("split", "name a model: cutset split MODEL --target T -o DIR");
-    if (!output)
-        return cli_usage("split", "name the folder to write: -o DIR");
+    if (bad) return bad < 0 ? CUTSET_OK : bad;
+    if (n != 1) return cli_usage("split", "name a model: cutset split MODEL --target T -o DIR");
+    if (!output) return cli_usage("split", "name the folder to write: -o DIR");
     if (plan_path && cli_plan_given(&p))
         return cli_usage("split", "--plan has its options in the plan: drop the planning options");
     int mode = weights_mode(weights);
@@ -78,8 +71,7 @@ int cli_split(int argc, char **argv)
     cutset_error err;
     cutset_model *model;
     cutset_plan *plan;
-    if (prepare(&plan, &model, path, plan_path, &p, &err))
-        return cli_fail(&err);
+    if (prepare(&plan, &model, path, plan_path, &p, &err)) return cli_fail(&err);
     cutset_split_opts opts;
     cutset_split_opts_init(&opts);
     opts.weights = (cutset_weights)mode;

@@ -19,19 +19,22 @@ int cli_verify(int argc, char **argv)
     const char *library = NULL, *seed = "0";
     int64_t runs = 1, seed_number;
     bool json = false;
-    const cli_option options[] = {{"seed", CLI_TEXT, &seed},        {"runs", CLI_COUNT, &runs},
-                                  {"input", CLI_LIST, &inputs},     {"range", CLI_LIST, &ranges},
-                                  {"onnxruntime", CLI_TEXT, &library}, {"json", CLI_FLAG, &json},
+    const cli_option options[] = {{"seed", CLI_TEXT, &seed},
+                                  {"runs", CLI_COUNT, &runs},
+                                  {"input", CLI_LIST, &inputs},
+                                  {"range", CLI_LIST, &ranges},
+                                  {"onnxruntime", CLI_TEXT, &library},
+                                  {"json", CLI_FLAG, &json},
                                   {"engines", CLI_LATER, NULL},
-                                  {"shape", CLI_LIST, &m.shapes},   {"dim", CLI_LIST, &m.dims},
-                                  {"type", CLI_LIST, &m.types},     {NULL, CLI_FLAG, NULL}};
+                                  {"shape", CLI_LIST, &m.shapes},
+                                  {"dim", CLI_LIST, &m.dims},
+                                  {"type", CLI_LIST, &m.types},
+                                  {NULL, CLI_FLAG, NULL}};
     const char *dir;
     int n;
     int bad = cli_parse(argc, argv, options, help, &dir, 1, &n);
-    if (bad)
-        return bad < 0 ? CUTSET_OK : bad;
-    if (n != 1)
-        return cli_usage("verify", "name the folder of a split: cutset verify DIR");
+    if (bad) return bad < 0 ? CUTSET_OK : bad;
+    if (n != 1) return cli_usage("verify", "name the folder of a split: cutset verify DIR");
     if (!cs_parse_i64(cs_span_of(seed), &seed_number) || seed_number < 0)
         return cli_usage("verify", "--seed %s: give a whole number", seed);
     if (runs > 1000000)

@@ -34,7 +34,7 @@ typedef struct cs_value {
 
 /* The bytes behind one or more weights (tied weights share one). */
 typedef struct cs_storage {
-    int64_t bytes;    /* size in the runtime's memory: dims x element size (sparse: as dense) */
+    int64_t bytes; /* size in the runtime's memory: dims x element size (sparse: as dense) */
     cs_elem elem;
     const void *data; /* little-endian, packed as raw_data, when bytes <= CS_CONST_MAX and known */
 } cs_storage;
@@ -49,7 +49,7 @@ typedef enum cs_attr_kind {
     CS_ATTR_TENSOR, /* type, and data when small */
     CS_ATTR_TYPE,
     CS_ATTR_OTHER /* tensors, sparse tensors, types, a reference inside a function: kept, not decoded */
-} cs_attr_kind;       /* graphs are bodies, not attrs */
+} cs_attr_kind; /* graphs are bodies, not attrs */
 
 typedef struct cs_attr {
     cs_str name;
@@ -79,13 +79,13 @@ enum {
 };
 
 typedef struct cs_node {
-    cs_str op, domain;       /* domain "" is ai.onnx */
-    cs_str name;             /* the ONNX node name; often "" */
-    int32_t opset;           /* version of the domain it is used at; 0 unknown */
+    cs_str op, domain; /* domain "" is ai.onnx */
+    cs_str name;       /* the ONNX node name; often "" */
+    int32_t opset;     /* version of the domain it is used at; 0 unknown */
     uint32_t flags;
-    uint32_t arg, n_arg;     /* own args, positions kept: graph->args[arg .. arg + n_arg) */
-    uint32_t n_capture;      /* captured values follow them, each once */
-    uint32_t out, n_out;     /* graph->outs[...], CS_NONE = absent */
+    uint32_t arg, n_arg; /* own args, positions kept: graph->args[arg .. arg + n_arg) */
+    uint32_t n_capture;  /* captured values follow them, each once */
+    uint32_t out, n_out; /* graph->outs[...], CS_NONE = absent */
     uint32_t attr, n_attr;
     uint32_t body, n_body;
     uint32_t allow, n_allow; /* names of the targets it may run on (text form `@`), graph->allow */
@@ -118,24 +118,26 @@ typedef struct cs_graph {
     CS_VEC(cs_value) values;
     CS_VEC(cs_storage) storages; /* bodies add to the outermost graph's */
     CS_VEC(uint32_t) args, outs;
-    CS_VEC(uint32_t) alias; /* by position in outs: the arg position it aliases, or CS_NONE; empty if none */
+    CS_VEC(uint32_t)
+    alias; /* by position in outs: the arg position it aliases, or CS_NONE; empty if none */
     CS_VEC(cs_attr) attrs;
     CS_VEC(cs_body) bodies;
     CS_VEC(cs_str) allow;
     CS_VEC(uint32_t) writes;
     CS_VEC(cs_group) groups;
     CS_VEC(uint32_t) members;
-    CS_VEC(uint32_t) inputs;  /* value ids, in order */
-    CS_VEC(uint32_t) outputs; /* value ids, in order; one may stand twice, or be an input or weight */
-    CS_VEC(cs_edge) order;    /* order edges; sealing adds those that effects and writes imply */
+    CS_VEC(uint32_t) inputs; /* value ids, in order */
+    CS_VEC(uint32_t)
+    outputs;               /* value ids, in order; one may stand twice, or be an input or weight */
+    CS_VEC(cs_edge) order; /* order edges; sealing adds those that effects and writes imply */
 
     /* made by sealing */
     size_t n_given;           /* order edges that were given; the others are implied */
     bool effect;              /* holds a node with an effect, bodies included */
     CS_VEC(uint32_t) mutates; /* CAPTURE values that are written in this body or further in */
-    uint32_t *use;    /* by value id, n_values + 1: first of its readers in `user` */
-    uint32_t *user;   /* node ids, ascending, each once per value (captures included) */
-    uint32_t *topo;   /* node ids in topological order */
+    uint32_t *use;            /* by value id, n_values + 1: first of its readers in `user` */
+    uint32_t *user;           /* node ids, ascending, each once per value (captures included) */
+    uint32_t *topo;           /* node ids in topological order */
 } cs_graph;
 
 /* NULL: no memory, and then the pool is still the caller's. */
@@ -193,8 +195,8 @@ const cs_storage *cs_value_const(const cs_graph *g, uint32_t value);
 bool cs_value_is_const(const cs_graph *g, uint32_t value);
 /* Calls `take` for every storage that node `n` brings along: behind what it reads, and inside its
  * bodies; one may come several times. False as soon as `take` says so. */
-bool cs_node_storages(const cs_graph *g, const cs_node *n, bool (*take)(void *payload, uint32_t storage),
-                      void *payload);
+bool cs_node_storages(const cs_graph *g, const cs_node *n,
+                      bool (*take)(void *payload, uint32_t storage), void *payload);
 /* Integers of a small i64 or i32 constant, copied to out[0..max): the count, or -1. */
 int cs_value_ints(const cs_graph *g, uint32_t value, int64_t *out, int max);
 /* The name of a node as plans spell it: its first present output, or "$<index>". The span lives as

@@ -12,15 +12,19 @@
 #include "base/text.h"
 
 /* The numbers are ONNX's TensorProto.DataType. */
-#define CS_ELEMS(X)                                                                                \
-    X(F32, 1, f32, 32) X(U8, 2, u8, 8) X(I8, 3, i8, 8) X(U16, 4, u16, 16) X(I16, 5, i16, 16)       \
-    X(I32, 6, i32, 32) X(I64, 7, i64, 64) X(STR, 8, str, 0) X(BOOL, 9, bool, 8)                    \
-    X(F16, 10, f16, 16) X(F64, 11, f64, 64) X(U32, 12, u32, 32) X(U64, 13, u64, 64)                \
-    X(C64, 14, c64, 64) X(C128, 15, c128, 128) X(BF16, 16, bf16, 16)                               \
-    X(F8E4M3FN, 17, f8e4m3fn, 8) X(F8E4M3FNUZ, 18, f8e4m3fnuz, 8) X(F8E5M2, 19, f8e5m2, 8)         \
-    X(F8E5M2FNUZ, 20, f8e5m2fnuz, 8) X(U4, 21, u4, 4) X(I4, 22, i4, 4) X(F4E2M1, 23, f4e2m1, 4)    \
-    X(F8E8M0, 24, f8e8m0, 8) X(U2, 25, u2, 2) X(I2, 26, i2, 2) X(F6E2M3, 27, f6e2m3, 6)            \
+/* clang-format off */
+#define CS_ELEMS(X) \
+    X(F32, 1, f32, 32) X(U8, 2, u8, 8) X(I8, 3, i8, 8) \
+    X(U16, 4, u16, 16) X(I16, 5, i16, 16) X(I32, 6, i32, 32) \
+    X(I64, 7, i64, 64) X(STR, 8, str, 0) X(BOOL, 9, bool, 8) \
+    X(F16, 10, f16, 16) X(F64, 11, f64, 64) X(U32, 12, u32, 32) \
+    X(U64, 13, u64, 64) X(C64, 14, c64, 64) X(C128, 15, c128, 128) \
+    X(BF16, 16, bf16, 16) X(F8E4M3FN, 17, f8e4m3fn, 8) X(F8E4M3FNUZ, 18, f8e4m3fnuz, 8) \
+    X(F8E5M2, 19, f8e5m2, 8) X(F8E5M2FNUZ, 20, f8e5m2fnuz, 8) X(U4, 21, u4, 4) \
+    X(I4, 22, i4, 4) X(F4E2M1, 23, f4e2m1, 4) X(F8E8M0, 24, f8e8m0, 8) \
+    X(U2, 25, u2, 2) X(I2, 26, i2, 2) X(F6E2M3, 27, f6e2m3, 6) \
     X(F6E3M2, 28, f6e3m2, 6)
+/* clang-format on */
 typedef enum cs_elem {
     CS_ELEM_NONE = 0,
 #define CS_ELEM_ENUM(name, code, text, bits) CS_##name = code,
@@ -29,9 +33,9 @@ typedef enum cs_elem {
     CS_ELEM_COUNT
 } cs_elem;
 
-const char *cs_elem_name(cs_elem e);      /* "f32"; "?" for none */
-cs_elem cs_elem_parse(cs_span text);      /* CS_ELEM_NONE: no such type */
-unsigned cs_elem_bits(cs_elem e);         /* 0: no static size (str, none) */
+const char *cs_elem_name(cs_elem e); /* "f32"; "?" for none */
+cs_elem cs_elem_parse(cs_span text); /* CS_ELEM_NONE: no such type */
+unsigned cs_elem_bits(cs_elem e);    /* 0: no static size (str, none) */
 
 /* A dim: >= 0 a size; CS_DIM_UNKNOWN; else an expression over symbols (N, 2*N+1, "odd name"). */
 typedef int64_t cs_dim;
@@ -57,8 +61,8 @@ typedef enum cs_kind {
 typedef uint32_t cs_type; /* 0 = unknown; CS_NONE = no memory */
 typedef struct cs_type_info {
     cs_kind kind;
-    cs_elem elem; /* tensor, sparse: may be NONE; map: the key */
-    int rank;     /* tensor, sparse: CS_RANK_UNKNOWN or 0.. */
+    cs_elem elem;  /* tensor, sparse: may be NONE; map: the key */
+    int rank;      /* tensor, sparse: CS_RANK_UNKNOWN or 0.. */
     uint32_t dims; /* first of `rank` dims in pool->dims */
     cs_type inner; /* seq, opt, map value */
 } cs_type_info;
@@ -68,14 +72,18 @@ typedef struct cs_pool {
     cs_arena arena; /* lives as long as the model: attributes, small constants */
     CS_VEC(cs_type_info) types;
     CS_VEC(cs_dim) dims;
-    cs_map type_ids; /* hash -> type id, chained by rehash on collision */
+    cs_map type_ids;     /* hash -> type id, chained by rehash on collision */
     const cs_file *file; /* that names point into; NULL: none */
-    CS_VEC(const char *) notes; /* what reading changed, dropped or doubted, for the user; in arena */
+    CS_VEC(const char *)
+    notes; /* what reading changed, dropped or doubted, for the user; in arena */
 } cs_pool;
 
 cs_pool *cs_pool_new(void); /* NULL: no memory */
 void cs_pool_free(cs_pool *pool);
-static inline cs_span cs_name(const cs_pool *pool, cs_str s) { return cs_strtab_get(&pool->names, s); }
+static inline cs_span cs_name(const cs_pool *pool, cs_str s)
+{
+    return cs_strtab_get(&pool->names, s);
+}
 
 /* Lets go of the pages of the file: who walks over all names calls it now and then, so that memory
  * does not grow with the file. */
@@ -95,7 +103,10 @@ cs_type cs_type_opt(cs_pool *pool, cs_type inner);
 cs_type cs_type_map(cs_pool *pool, cs_elem key, cs_type value);
 cs_type cs_type_opaque(cs_pool *pool);
 
-static inline const cs_type_info *cs_type_get(const cs_pool *pool, cs_type t) { return &pool->types.at[t]; }
+static inline const cs_type_info *cs_type_get(const cs_pool *pool, cs_type t)
+{
+    return &pool->types.at[t];
+}
 static inline const cs_dim *cs_type_dims(const cs_pool *pool, cs_type t)
 {
     return pool->dims.at + pool->types.at[t].dims;

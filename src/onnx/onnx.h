@@ -16,23 +16,23 @@
 
 /* Where the bytes of a weight are. */
 typedef struct cs_weight {
-    cs_span proto;    /* the TensorProto (or SparseTensorProto), or the NodeProto of a Constant */
-    bool constant;    /* a Constant node: carried as that node */
+    cs_span proto; /* the TensorProto (or SparseTensorProto), or the NodeProto of a Constant */
+    bool constant; /* a Constant node: carried as that node */
     bool sparse;
-    uint32_t file;    /* CS_ONNX_INLINE: in the model; else index into files */
-    uint64_t offset;  /* of the data within that file (inline: within the model); */
-    uint64_t length;  /* bytes there; 0 with `raw` false: typed fields, only to be copied as proto */
-    bool raw;         /* offset and length name the packed little-endian data as raw_data has it */
+    uint32_t file;   /* CS_ONNX_INLINE: in the model; else index into files */
+    uint64_t offset; /* of the data within that file (inline: within the model); */
+    uint64_t length; /* bytes there; 0 with `raw` false: typed fields, only to be copied as proto */
+    bool raw;        /* offset and length name the packed little-endian data as raw_data has it */
     int32_t position; /* Constant: position among all NodeProtos of its graph, for merge */
 } cs_weight;
 #define CS_ONNX_INLINE UINT32_MAX
 
 /* An external data file named by the model. */
 typedef struct cs_data_file {
-    cs_str location;  /* as written in the model, relative to the model's folder */
-    char *path;       /* heap; joined with that folder */
+    cs_str location; /* as written in the model, relative to the model's folder */
+    char *path;      /* heap; joined with that folder */
     uint64_t size;
-    bool link;        /* a symbolic link, or reached through one below the model's folder */
+    bool link; /* a symbolic link, or reached through one below the model's folder */
 } cs_data_file;
 
 typedef struct cs_function {
@@ -42,30 +42,34 @@ typedef struct cs_function {
 
 typedef struct cs_onnx {
     cs_file file;
-    const char *path;  /* heap copy; NULL from memory */
+    const char *path;   /* heap copy; NULL from memory */
     const char *folder; /* heap; what external locations are relative to; NULL: none */
-    cs_pool *pool;     /* the graph's */
+    cs_pool *pool;      /* the graph's */
     int64_t ir_version;
-    cs_span graph;     /* GraphProto bytes */
-    CS_VEC(cs_span) model_fields; /* raw fields (tag included) of ModelProto other than graph,
+    cs_span graph; /* GraphProto bytes */
+    CS_VEC(cs_span)
+    model_fields; /* raw fields (tag included) of ModelProto other than graph,
                                      opset_import, functions, ir_version, training_info */
-    CS_VEC(cs_span) graph_fields; /* raw fields of the main GraphProto other than node, initializer,
+    CS_VEC(cs_span)
+    graph_fields;              /* raw fields of the main GraphProto other than node, initializer,
                                      sparse_initializer, input, output, value_info,
                                      quantization_annotation */
-    CS_VEC(cs_span) nodes;        /* NodeProto bytes by node id of the main graph */
-    CS_VEC(int32_t) positions;    /* by node id: position among all NodeProtos (Constants counted) */
-    CS_VEC(cs_weight) weights;    /* by storage id of the outermost graph (bodies' too) */
-    CS_VEC(cs_span) value_infos;  /* by value id of the main graph: ValueInfoProto from input, output
+    CS_VEC(cs_span) nodes;     /* NodeProto bytes by node id of the main graph */
+    CS_VEC(int32_t) positions; /* by node id: position among all NodeProtos (Constants counted) */
+    CS_VEC(cs_weight) weights; /* by storage id of the outermost graph (bodies' too) */
+    CS_VEC(cs_span)
+    value_infos;                 /* by value id of the main graph: ValueInfoProto from input, output
                                      or value_info; empty = not declared */
-    CS_VEC(cs_span) annotations;  /* TensorAnnotation bytes */
-    CS_VEC(cs_str) annotated;     /* their tensor names, same order */
-    CS_VEC(cs_span) initializer;  /* by value id of the main graph, up to the last that has one: its
+    CS_VEC(cs_span) annotations; /* TensorAnnotation bytes */
+    CS_VEC(cs_str) annotated;    /* their tensor names, same order */
+    CS_VEC(cs_span)
+    initializer; /* by value id of the main graph, up to the last that has one: its
                                      own TensorProto or SparseTensorProto or Constant NodeProto (tied
                                      values share a storage but have a proto each); empty = none */
     CS_VEC(cs_data_file) files;
     CS_VEC(cs_function) functions;
     bool has_training;
-    bool has_external_attrs;      /* an attribute tensor of a node that stays a node (no Constant) is
+    bool has_external_attrs; /* an attribute tensor of a node that stays a node (no Constant) is
                                      in a data file: the node's bytes hold the location */
 } cs_onnx;
 

@@ -151,7 +151,9 @@ static cutset_status fail_twice(cs_reader *r, const cs_scope *s, cs_str name, ui
         [CS_ORIGIN_INPUT] = "a graph input", [CS_ORIGIN_WEIGHT] = "an initializer or a Constant"};
     const cs_span text = cs_name(r->pool, name);
     char one[512], two[512];
-    const cs_origin was = (cs_origin)s->graph->values.at[first].origin;
+    const cs_origin was = first == CS_NONE /* an input that this call of a function leaves out */
+                              ? CS_ORIGIN_INPUT
+                              : (cs_origin)s->graph->values.at[first].origin;
     const char *a = was == CS_ORIGIN_NODE
                         ? cs_onnx_node_label(r, find_maker(r, s->source, text), one)
                         : makers[was];

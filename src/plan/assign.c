@@ -36,8 +36,7 @@ cutset_status cs_plan_note(cs_work *w, cutset_error *err, const char *format, ..
     va_start(args, format);
     cutset_status s = intern(w, &note, err, format, args);
     va_end(args);
-    if (s)
-        return s;
+    if (s) return s;
     return cs_vec_push(&w->plan->notes, note) ? CUTSET_OK : cs_fail_memory(err);
 }
 
@@ -46,16 +45,14 @@ void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why)
     int32_t refused = w->target[node] == CS_HOST ? 0 : w->target[node];
     w->target[node] = CS_HOST;
     w->mask[node] = CS_MASK_HOST;
-    if (w->reason[node].rule == CS_RULE_NONE)
-        w->reason[node] = (cs_reason){rule, refused, why, -1};
+    if (w->reason[node].rule == CS_RULE_NONE) w->reason[node] = (cs_reason){rule, refused, why, -1};
 }
 
 /* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. */
 static int32_t target_index(const cs_work *w, cs_span name)
 {
     for (uint32_t t = 0; t < w->n_targets; t++)
-        if (cs_span_is(name, w->targets[t]->name))
-            return (int32_t)t;
+        if (cs_span_is(name, w->targets[t]->name)) return (int32_t)t;
     return cs_span_is(name, "host") ? CS_HOST : -2;
 }
 
@@ -75,15 +72,15 @@ static cutset_status assign_marked(cs_work *w, uint32_t node, cutset_error *err)
         if (t == -2) {
             char buffer[16];
             cs_span label = cs_node_label(w->g, node, buffer);
-            return cs_fail(err, CUTSET_USAGE,
-                           "node %.*s is marked @%.*s, a target that is not named: add --target %.*s",
-                           CS_FMT(label), CS_FMT(name), CS_FMT(name));
+            return cs_fail(
+                err, CUTSET_USAGE,
+                "node %.*s is marked @%.*s, a target that is not named: add --target %.*s",
+                CS_FMT(label), CS_FMT(name), CS_FMT(name));
         }
         w->mask[node] |= t == CS_HOST ? CS_MASK_HOST : 1u << t;
     }
     settle(w, node);
-    if (w->target[node] != CS_HOST)
-        return CUTSET_OK;
+    if (w->target[node] != CS_HOST) return CUTSET_OK;
     w->reason[node] = (cs_reason){CS_RULE_USER, 0, 0, -1};
     return cs_words(w, &w->reason[node].why, err, "marked @host");
 }
@@ -94,20 +91,18 @@ static cutset_status assign_checked(cs_work *w, uint32_t node, bool all, cutset_
     for (uint32_t t = 0; t < w->n_targets; t++) {
         cs_rule rule;
         cs_str why = 0;
-        cutset_status s = cs_target_check(w->targets[t], w->g, node, &w->plan->names, &rule, &why, err);
-        if (s)
-            return s;
+        cutset_status s =
+            cs_target_check(w->targets[t], w->g, node, &w->plan->names, &rule, &why, err);
+        if (s) return s;
         if (rule == CS_RULE_NONE) {
             w->mask[node] |= 1u << t;
-            if (!all)
-                break;
+            if (!all) break;
         } else if (t == 0) {
             w->reason[node] = (cs_reason){rule, 0, why, -1};
         }
     }
     settle(w, node);
-    if (w->target[node] != CS_HOST)
-        w->reason[node] = (cs_reason){CS_RULE_NONE, 0, 0, -1};
+    if (w->target[node] != CS_HOST) w->reason[node] = (cs_reason){CS_RULE_NONE, 0, 0, -1};
     return CUTSET_OK;
 }
 
@@ -115,8 +110,7 @@ static cutset_status assign_checked(cs_work *w, uint32_t node, bool all, cutset_
 static bool split_pin(const char *text, cs_span *name, cs_span *target)
 {
     const char *eq = strrchr(text, '=');
-    if (!eq || eq == text || !eq[1])
-        return false;
+    if (!eq || eq == text || !eq[1]) return false;
     *name = (cs_span){text, (size_t)(eq - text)};
     *target = cs_span_of(eq + 1);
     return true;
@@ -129,14 +123,15 @@ static cutset_status pin(cs_work *w, const char *text, cutset_error *err)
         return cs_fail(err, CUTSET_USAGE, "--pin %s: write NAME=TARGET", text);
     int32_t t = target_index(w, target);
     if (t == -2)
-        return cs_fail(err, CUTSET_USAGE, "--pin %s: no target %.*s here: name it with --target", text,
-                       CS_FMT(target));
+        return cs_fail(err, CUTSET_USAGE, "--pin %s: no target %.*s here: name it with --target",
+                       text, CS_FMT(target));
     cs_ids ids = {0};
     cutset_status s = CUTSET_OK;
     if (!cs_match_nodes(w->g, name, false, &ids))
         s = cs_fail_memory(err);
     else if (!ids.len)
-        s = cs_fail(err, CUTSET_USAGE, "--pin %s matches no node: see the names with inspect --text", text);
+        s = cs_fail(err, CUTSET_USAGE,
+                    "--pin %s matches no node: see the names with inspect --text", text);
     for (size_t i = 0; !s && i < ids.len; i++) {
         uint32_t node = ids.at[i];
         w->mask[node] = t == CS_HOST ? CS_MASK_HOST : 1u << t;
@@ -156,18 +151,20 @@ static cutset_status exclude(cs_work *w, const char *text, cutset_error *err)
     cs_ids ids = {0};
     cs_str why = 0;
     cutset_status s = cs_words(w, &why, err, "excluded by --exclude %s", text);
-    if (!s && !cs_match_nodes(w->g, cs_span_of(text), true, &ids))
-        s = cs_fail_memory(err);
+    if (!s && !cs_match_nodes(w->g, cs_span_of(text), true, &ids)) s = cs_fail_memory(err);
     if (!s && !ids.len)
-        s = cs_fail(err, CUTSET_USAGE,
-                    "--exclude %s matches no operator and no node: see the names with inspect --text", text);
+        s = cs_fail(
+            err, CUTSET_USAGE,
+            "--exclude %s matches no operator and no node: see the names with inspect --text",
+            text);
     for (size_t i = 0; !s && i < ids.len; i++) {
         uint32_t node = ids.at[i];
         if (w->pinned[node]) {
             char buffer[16];
             cs_span label = cs_node_label(w->g, node, buffer);
-            s = cs_fail(err, CUTSET_USAGE, "--exclude %s: node %.*s is pinned to %s: drop one of the two",
-                        text, CS_FMT(label), w->targets[w->target[node]]->name);
+            s = cs_fail(err, CUTSET_USAGE,
+                        "--exclude %s: node %.*s is pinned to %s: drop one of the two", text,
+                        CS_FMT(label), w->targets[w->target[node]]->name);
             break;
         }
         w->reason[node].rule = CS_RULE_NONE;

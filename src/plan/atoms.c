@@ -40,11 +40,9 @@ static void each_edge(const cs_graph *g, const uint32_t *of, rows *r, uint32_t *
         const cs_node *n = &g->nodes.at[v];
         for (uint32_t i = 0; i < cs_n_reads(n); i++) {
             uint32_t value = cs_args(g, n)[i];
-            if (value == CS_NONE || g->values.at[value].origin != CS_ORIGIN_NODE)
-                continue;
+            if (value == CS_NONE || g->values.at[value].origin != CS_ORIGIN_NODE) continue;
             uint32_t from = of[g->values.at[value].from];
-            if (from == of[v])
-                continue;
+            if (from == of[v]) continue;
             if (fill)
                 r->to[fill[from]++] = of[v];
             else
@@ -53,8 +51,7 @@ static void each_edge(const cs_graph *g, const uint32_t *of, rows *r, uint32_t *
     }
     for (size_t i = 0; i < g->order.len; i++) {
         uint32_t from = of[g->order.at[i].from], to = of[g->order.at[i].to];
-        if (from == to)
-            continue;
+        if (from == to) continue;
         if (fill)
             r->to[fill[from]++] = to;
         else
@@ -72,8 +69,7 @@ static void thin_rows(rows *r, uint32_t n, uint32_t *seen)
         next = r->row[a + 1];
         r->row[a] = out;
         for (uint32_t i = begin; i < next; i++) {
-            if (seen[r->to[i]] == a)
-                continue;
+            if (seen[r->to[i]] == a) continue;
             seen[r->to[i]] = a;
             r->to[out++] = r->to[i];
         }
@@ -86,14 +82,12 @@ static bool build_rows(const cs_graph *g, const uint32_t *of, uint32_t n, cs_are
                        uint32_t *scratch)
 {
     r->row = cs_arena_zalloc(arena, (size_t)n + 1, sizeof *r->row);
-    if (!r->row)
-        return false;
+    if (!r->row) return false;
     each_edge(g, of, r, NULL);
     for (uint32_t a = 0; a < n; a++)
         r->row[a + 1] += r->row[a];
     r->to = cs_arena_alloc(arena, r->row[n], sizeof *r->to);
-    if (!r->to)
-        return false;
+    if (!r->to) return false;
     memcpy(scratch, r->row, n * sizeof *scratch);
     each_edge(g, of, r, scratch);
     thin_rows(r, n, scratch);
@@ -104,8 +98,7 @@ static bool transpose(const rows *in, uint32_t n, cs_arena *arena, rows *out, ui
 {
     out->row = cs_arena_zalloc(arena, (size_t)n + 1, sizeof *out->row);
     out->to = cs_arena_alloc(arena, in->row[n], sizeof *out->to);
-    if (!out->row || !out->to)
-        return false;
+    if (!out->row || !out->to) return false;
     for (uint32_t i = 0; i < in->row[n]; i++)
         out->row[in->to[i] + 1]++;
     for (uint32_t a = 0; a < n; a++)
@@ -124,16 +117,14 @@ static uint32_t components(const rows *r, uint32_t n, cs_arena *arena, uint32_t 
     cs_arena_mark mark = cs_arena_note(arena);
     uint32_t *index = cs_arena_zalloc(arena, n, sizeof *index); /* 0 = not seen */
     uint32_t *low = cs_arena_alloc(arena, n, sizeof *low);
-    uint32_t *at = cs_arena_alloc(arena, n, sizeof *at);       /* next edge to look at */
-    uint32_t *path = cs_arena_alloc(arena, n, sizeof *path);   /* depth-first stack */
-    uint32_t *open = cs_arena_alloc(arena, n, sizeof *open);   /* nodes without a component yet */
-    if (!index || !low || !at || !path || !open)
-        return CS_NONE;
+    uint32_t *at = cs_arena_alloc(arena, n, sizeof *at);     /* next edge to look at */
+    uint32_t *path = cs_arena_alloc(arena, n, sizeof *path); /* depth-first stack */
+    uint32_t *open = cs_arena_alloc(arena, n, sizeof *open); /* nodes without a component yet */
+    if (!index || !low || !at || !path || !open) return CS_NONE;
     memset(comp, 0xff, n * sizeof *comp);
     uint32_t count = 0, clock = 0, n_open = 0;
     for (uint32_t root = 0; root < n; root++) {
-        if (index[root])
-            continue;
+        if (index[root]) continue;
         uint32_t depth = 0;
         path[depth++] = root;
         index[root] = low[root] = ++clock;
@@ -154,8 +145,7 @@ static uint32_t components(const rows *r, uint32_t n, cs_arena *arena, uint32_t 
                 continue;
             }
             depth--;
-            if (depth && low[a] < low[path[depth - 1]])
-                low[path[depth - 1]] = low[a];
+            if (depth && low[a] < low[path[depth - 1]]) low[path[depth - 1]] = low[a];
             if (low[a] == index[a]) {
                 uint32_t b;
                 do
@@ -182,10 +172,8 @@ static uint32_t heap_pop(uint32_t *heap, uint32_t *n)
 {
     uint32_t top = heap[0], x = heap[--*n], i = 0;
     for (uint32_t c; (c = 2 * i + 1) < *n; i = c) {
-        if (c + 1 < *n && heap[c + 1] < heap[c])
-            c++;
-        if (heap[c] >= x)
-            break;
+        if (c + 1 < *n && heap[c + 1] < heap[c]) c++;
+        if (heap[c] >= x) break;
         heap[i] = heap[c];
     }
     heap[i] = x;
@@ -207,14 +195,12 @@ static bool order_classes(const cs_graph *g, uint32_t *of, uint32_t n, cs_arena 
         waits[r.to[i]]++;
     uint32_t n_heap = 0, next = 0;
     for (uint32_t a = 0; a < n; a++)
-        if (!waits[a])
-            heap_push(heap, &n_heap, a);
+        if (!waits[a]) heap_push(heap, &n_heap, a);
     while (n_heap) {
         uint32_t a = heap_pop(heap, &n_heap);
         rank[a] = next++;
         for (uint32_t i = r.row[a]; i < r.row[a + 1]; i++)
-            if (!--waits[r.to[i]])
-                heap_push(heap, &n_heap, r.to[i]);
+            if (!--waits[r.to[i]]) heap_push(heap, &n_heap, r.to[i]);
     }
     for (size_t v = 0; v < g->nodes.len; v++)
         of[v] = rank[of[v]];
@@ -228,8 +214,7 @@ static uint32_t number_classes(const uint32_t *key, uint32_t n_nodes, uint32_t *
     uint32_t n = 0;
     memset(id, 0xff, n_nodes * sizeof *id);
     for (uint32_t v = 0; v < n_nodes; v++) {
-        if (id[key[v]] == CS_NONE)
-            id[key[v]] = n++;
+        if (id[key[v]] == CS_NONE) id[key[v]] = n++;
         of[v] = id[key[v]];
     }
     return n;
@@ -244,16 +229,13 @@ static uint32_t contract(const cs_graph *g, uint32_t *parent, cs_arena *arena, u
     uint32_t *id = cs_arena_alloc(arena, n_nodes, sizeof *id);
     uint32_t *comp = cs_arena_alloc(arena, n_nodes, sizeof *comp);
     rows r;
-    if (!key || !id || !comp)
-        return CS_NONE;
+    if (!key || !id || !comp) return CS_NONE;
     for (uint32_t v = 0; v < n_nodes; v++)
         key[v] = cs_union_find(parent, v);
     uint32_t n = number_classes(key, n_nodes, id, of);
-    if (!build_rows(g, of, n, arena, &r, id))
-        return CS_NONE;
+    if (!build_rows(g, of, n, arena, &r, id)) return CS_NONE;
     uint32_t count = components(&r, n, arena, comp);
-    if (count == CS_NONE)
-        return CS_NONE;
+    if (count == CS_NONE) return CS_NONE;
     for (uint32_t v = 0; v < n_nodes; v++)
         key[v] = comp[of[v]];
     n = number_classes(key, n_nodes, id, of);
@@ -264,8 +246,7 @@ static uint32_t contract(const cs_graph *g, uint32_t *parent, cs_arena *arena, u
 static bool any_union(const uint32_t *parent, uint32_t n)
 {
     for (uint32_t v = 0; v < n; v++)
-        if (parent[v] != v)
-            return true;
+        if (parent[v] != v) return true;
     return false;
 }
 
@@ -275,8 +256,7 @@ static bool list_nodes(const cs_graph *g, cs_arena *arena, cs_atoms *a)
     uint32_t n_nodes = (uint32_t)g->nodes.len;
     a->first = cs_arena_zalloc(arena, (size_t)a->n + 2, sizeof *a->first);
     a->node = cs_arena_alloc(arena, n_nodes, sizeof *a->node);
-    if (!a->first || !a->node)
-        return false;
+    if (!a->first || !a->node) return false;
     for (uint32_t v = 0; v < n_nodes; v++)
         a->first[a->of[v] + 2]++;
     for (uint32_t i = 2; i < a->n + 2; i++)
@@ -294,12 +274,10 @@ cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_a
     const cs_graph *g = w->g;
     uint32_t n_nodes = w->n_nodes;
     *out = (cs_atoms){.of = cs_arena_alloc(arena, n_nodes, sizeof *out->of)};
-    if (!out->of)
-        return cs_fail_memory(err);
+    if (!out->of) return cs_fail_memory(err);
     if (any_union(parent, n_nodes)) {
         out->n = contract(g, parent, arena, out->of);
-        if (out->n == CS_NONE)
-            return cs_fail_memory(err);
+        if (out->n == CS_NONE) return cs_fail_memory(err);
     } else {
         out->n = n_nodes;
         for (uint32_t i = 0; i < n_nodes; i++)
@@ -315,8 +293,7 @@ cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_a
               list_nodes(g, arena, out) && build_rows(g, out->of, n, arena, &succ, scratch) &&
               transpose(&succ, n, arena, &pred, scratch);
     cs_free(scratch);
-    if (!ok)
-        return cs_fail_memory(err);
+    if (!ok) return cs_fail_memory(err);
     out->succ = succ.row, out->succ_of = succ.to;
     out->pred = pred.row, out->pred_of = pred.to;
     for (uint32_t a = 0; a < n; a++) {

@@ -16,8 +16,7 @@ typedef struct queue {
 
 static bool queue_value(queue *q, uint32_t value)
 {
-    if (q->queued[value])
-        return true;
+    if (q->queued[value]) return true;
     q->queued[value] = true;
     return cs_vec_push(&q->todo, value);
 }
@@ -26,19 +25,16 @@ static bool queue_around(cs_work *w, queue *q, uint32_t node)
 {
     const cs_node *n = &w->g->nodes.at[node];
     for (uint32_t i = 0; i < cs_n_reads(n); i++)
-        if (cs_args(w->g, n)[i] != CS_NONE && !queue_value(q, cs_args(w->g, n)[i]))
-            return false;
+        if (cs_args(w->g, n)[i] != CS_NONE && !queue_value(q, cs_args(w->g, n)[i])) return false;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (cs_outs(w->g, n)[i] != CS_NONE && !queue_value(q, cs_outs(w->g, n)[i]))
-            return false;
+        if (cs_outs(w->g, n)[i] != CS_NONE && !queue_value(q, cs_outs(w->g, n)[i])) return false;
     return true;
 }
 
 /* Why `value` may not pass in to (or out of) an engine of target t, or NULL. */
 static const char *forbidden(const cs_work *w, uint32_t value, int32_t t, bool input)
 {
-    if (w->no_cross[value])
-        return "its rank is unknown";
+    if (w->no_cross[value]) return "its rank is unknown";
     const char *why = NULL;
     if (t == CS_HOST ||
         cs_target_may_cross(w->targets[t], w->g->pool, w->g->values.at[value].type, input, &why))
@@ -53,14 +49,13 @@ static cutset_status demote(cs_work *w, queue *q, uint32_t node, uint32_t value,
     if (w->pinned[node]) {
         char buffer[16];
         cs_span label = cs_node_label(w->g, node, buffer);
-        return cs_plan_note(w, err, "%.*s is pinned, yet its %s %.*s may not cross: %s", CS_FMT(label),
-                            input ? "input" : "output", CS_FMT(name), why);
+        return cs_plan_note(w, err, "%.*s is pinned, yet its %s %.*s may not cross: %s",
+                            CS_FMT(label), input ? "input" : "output", CS_FMT(name), why);
     }
     cs_str words;
     cutset_status s = cs_words(w, &words, err, "its %s %.*s would cross the boundary: %s",
                                input ? "input" : "output", CS_FMT(name), why);
-    if (s)
-        return s;
+    if (s) return s;
     cs_to_host(w, node, CS_RULE_BOUNDARY, words);
     return queue_around(w, q, node) ? CUTSET_OK : cs_fail_memory(err);
 }
@@ -69,23 +64,19 @@ static cutset_status demote(cs_work *w, queue *q, uint32_t node, uint32_t value,
 static cutset_status settle_value(cs_work *w, queue *q, uint32_t value, cutset_error *err)
 {
     const cs_value *v = &w->g->values.at[value];
-    if (v->origin == CS_ORIGIN_WEIGHT || v->origin == CS_ORIGIN_CAPTURE)
-        return CUTSET_OK;
+    if (v->origin == CS_ORIGIN_WEIGHT || v->origin == CS_ORIGIN_CAPTURE) return CUTSET_OK;
     bool made = v->origin == CS_ORIGIN_NODE;
     int32_t from = made ? w->target[v->from] : CS_HOST;
     bool crosses = made ? w->is_output[value] : true;
     for (uint32_t u = w->g->use[value]; u < w->g->use[value + 1]; u++) {
         uint32_t reader = w->g->user[u];
         int32_t to = w->target[reader];
-        if (made && to == from)
-            continue;
+        if (made && to == from) continue;
         crosses = true;
         const char *why = forbidden(w, value, to, true);
-        if (!why || to == CS_HOST || (w->no_cross[value] && !made))
-            continue;
+        if (!why || to == CS_HOST || (w->no_cross[value] && !made)) continue;
         cutset_status s = demote(w, q, reader, value, true, why, err);
-        if (s)
-            return s;
+        if (s) return s;
     }
     if (from == CS_HOST || !crosses || (w->no_cross[value] && w->is_output[value]))
         return CUTSET_OK;
@@ -98,13 +89,10 @@ static cutset_status tie(cs_work *w, cutset_error *err)
     w->ties.len = 0;
     for (uint32_t value = 0; value < w->g->values.len; value++) {
         const cs_value *v = &w->g->values.at[value];
-        if (v->origin != CS_ORIGIN_NODE || w->g->use[value] == w->g->use[value + 1])
-            continue;
+        if (v->origin != CS_ORIGIN_NODE || w->g->use[value] == w->g->use[value + 1]) continue;
         int32_t from = w->target[v->from];
-        if (from == CS_HOST && !w->no_cross[value])
-            continue;
-        if (!forbidden(w, value, from, false) && !forbidden(w, value, from, true))
-            continue;
+        if (from == CS_HOST && !w->no_cross[value]) continue;
+        if (!forbidden(w, value, from, false) && !forbidden(w, value, from, true)) continue;
         for (uint32_t u = w->g->use[value]; u < w->g->use[value + 1]; u++)
             if (w->target[w->g->user[u]] == from &&
                 !cs_vec_push(&w->ties, ((cs_edge){v->from, w->g->user[u]})))

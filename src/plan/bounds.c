@@ -23,10 +23,7 @@ typedef struct family { /* of one accelerator */
     bool *left_out; /* by storage: in an atom over the budget */
 } family;
 
-static bool counts(const family *f, uint32_t atom)
-{
-    return f->a->target[atom] == f->target;
-}
+static bool counts(const family *f, uint32_t atom) { return f->a->target[atom] == f->target; }
 
 static int64_t cost(const family *f, int d, uint32_t storage)
 {
@@ -40,11 +37,9 @@ static uint32_t user_of(const family *f, uint32_t s, bool by_lam, bool by_mu)
     uint32_t best = CS_NONE, most = 0;
     for (uint32_t k = f->c->user_row[s]; k < f->c->user_row[s + 1]; k++) {
         uint32_t v = f->c->user[k];
-        if (!counts(f, v))
-            continue;
+        if (!counts(f, v)) continue;
         uint32_t far = (by_lam ? f->l->lam[v] : 0) + (by_mu ? f->l->mu[v] : 0);
-        if (best == CS_NONE || far > most)
-            best = v, most = far;
+        if (best == CS_NONE || far > most) best = v, most = far;
     }
     return best;
 }
@@ -53,30 +48,27 @@ static void raise_bound(cs_bound *b, uint32_t i, uint32_t j, int d, uint32_t ove
                         int64_t cap)
 {
     uint64_t engines = over;
-    if (bytes > 0 && cap > 0)
-        engines += ((uint64_t)bytes - 1) / (uint64_t)cap + 1;
+    if (bytes > 0 && cap > 0) engines += ((uint64_t)bytes - 1) / (uint64_t)cap + 1;
     uint64_t value = (uint64_t)(i - 1) + (j - 1) + engines;
-    if (!engines || value <= b->value || value > UINT32_MAX)
-        return;
+    if (!engines || value <= b->value || value > UINT32_MAX) return;
     b->value = (uint32_t)value;
     b->kind = i == 1 && j == 1 ? CS_BOUND_VOLUME : CS_BOUND_WINDOW;
     b->i = i, b->j = j, b->dimension = d;
 }
 
 /* One family: levels along lam (or mu), the other index is 1. */
-static bool one_sided(const family *f, bool along_mu, int d, int64_t cap, cs_arena *arena, cs_bound *b)
+static bool one_sided(const family *f, bool along_mu, int d, int64_t cap, cs_arena *arena,
+                      cs_bound *b)
 {
     cs_arena_mark mark = cs_arena_note(arena);
     const uint32_t *level = along_mu ? f->l->mu : f->l->lam;
     uint32_t r = f->l->r;
     int64_t *bytes = cs_arena_zalloc(arena, (size_t)r + 2, sizeof *bytes);
     uint32_t *over = cs_arena_zalloc(arena, (size_t)r + 2, sizeof *over);
-    if (!bytes || !over)
-        return false;
+    if (!bytes || !over) return false;
     for (uint32_t s = 0; s < f->c->n_storages; s++) {
         uint32_t v = f->left_out[s] ? CS_NONE : user_of(f, s, !along_mu, along_mu);
-        if (v != CS_NONE)
-            bytes[level[v]] = cs_sat_add(bytes[level[v]], cost(f, d, s));
+        if (v != CS_NONE) bytes[level[v]] = cs_sat_add(bytes[level[v]], cost(f, d, s));
     }
     for (uint32_t v = 0; v < f->a->n; v++)
         over[level[v]] += counts(f, v) && f->a->oversized[v];
@@ -92,24 +84,20 @@ static bool one_sided(const family *f, bool along_mu, int d, int64_t cap, cs_are
 static bool two_sided(const family *f, int d, int64_t cap, cs_arena *arena, cs_bound *b)
 {
     uint32_t r = f->l->r;
-    if (r > GRID || r < 2)
-        return true;
+    if (r > GRID || r < 2) return true;
     cs_arena_mark mark = cs_arena_note(arena);
     size_t side = (size_t)r + 2;
     int64_t *bytes = cs_arena_zalloc(arena, side * side, sizeof *bytes);
     uint32_t *over = cs_arena_zalloc(arena, side * side, sizeof *over);
-    if (!bytes || !over)
-        return false;
+    if (!bytes || !over) return false;
     for (uint32_t s = 0; s < f->c->n_storages; s++) {
         uint32_t v = f->left_out[s] ? CS_NONE : user_of(f, s, true, true);
-        if (v == CS_NONE)
-            continue;
+        if (v == CS_NONE) continue;
         size_t at = f->l->lam[v] * side + f->l->mu[v];
         bytes[at] = cs_sat_add(bytes[at], cost(f, d, s));
     }
     for (uint32_t v = 0; v < f->a->n; v++)
-        if (counts(f, v) && f->a->oversized[v])
-            over[f->l->lam[v] * side + f->l->mu[v]]++;
+        if (counts(f, v) && f->a->oversized[v]) over[f->l->lam[v] * side + f->l->mu[v]]++;
     for (uint32_t i = r; i >= 1; i--) {
         int64_t row_bytes = 0; /* of row i from mu = r down to j */
         uint32_t row_over = 0;
@@ -130,9 +118,9 @@ static bool weigh(const family *f, cs_arena *arena, cs_bound *b)
 {
     const int64_t cap[2] = {f->c->host_cap[f->target], f->c->device_cap[f->target]};
     for (int d = 0; d < 2; d++)
-        if (cap[d] != INT64_MAX && (!one_sided(f, false, d, cap[d], arena, b) ||
-                                    !one_sided(f, true, d, cap[d], arena, b) ||
-                                    !two_sided(f, d, cap[d], arena, b)))
+        if (cap[d] != INT64_MAX &&
+            (!one_sided(f, false, d, cap[d], arena, b) ||
+             !one_sided(f, true, d, cap[d], arena, b) || !two_sided(f, d, cap[d], arena, b)))
             return false;
     return true;
 }
@@ -140,7 +128,8 @@ static bool weigh(const family *f, cs_arena *arena, cs_bound *b)
 static void mark_left_out(const family *f)
 {
     for (uint32_t v = 0; v < f->a->n; v++)
-        for (uint32_t k = f->c->row[v]; counts(f, v) && f->a->oversized[v] && k < f->c->row[v + 1]; k++)
+        for (uint32_t k = f->c->row[v]; counts(f, v) && f->a->oversized[v] && k < f->c->row[v + 1];
+             k++)
             f->left_out[f->c->storage[k]] = true;
 }
 
@@ -158,11 +147,9 @@ static cutset_status bound_of_target(cs_work *w, const cs_atoms *a, const cs_cos
                                      cutset_error *err)
 {
     *out = (cs_bound){l->r, CS_BOUND_PATH, 1, 1, t, 0};
-    if (!c || !w->budget)
-        return CUTSET_OK;
+    if (!c || !w->budget) return CUTSET_OK;
     family f = {a, c, l, t, cs_arena_zalloc(arena, c->n_storages, sizeof *f.left_out)};
-    if (!f.left_out)
-        return cs_fail_memory(err);
+    if (!f.left_out) return cs_fail_memory(err);
     mark_left_out(&f);
     return weigh(&f, arena, out) ? CUTSET_OK : cs_fail_memory(err);
 }
@@ -171,8 +158,7 @@ static uint32_t targets_in_use(const cs_atoms *a)
 {
     uint32_t seen = 0;
     for (uint32_t v = 0; v < a->n; v++)
-        if (a->target[v] != CS_HOST)
-            seen |= 1u << a->target[v];
+        if (a->target[v] != CS_HOST) seen |= 1u << a->target[v];
     return seen;
 }
 
@@ -188,18 +174,14 @@ cutset_status cs_bounds(cs_work *w, const cs_atoms *a, const cs_costs *c, const 
         cs_arena_mark mark = cs_arena_note(arena);
         cs_levels alone;
         cs_bound b;
-        if (!levels_alone(a, __builtin_ctz(left), arena, &alone))
-            return cs_fail_memory(err);
+        if (!levels_alone(a, __builtin_ctz(left), arena, &alone)) return cs_fail_memory(err);
         cutset_status s = bound_of_target(w, a, c, &alone, __builtin_ctz(left), arena, &b, err);
-        if (s)
-            return s;
+        if (s) return s;
         sum.value += b.value;
-        if (b.kind != CS_BOUND_VOLUME && b.value > 1)
-            sum.kind = CS_BOUND_WINDOW;
+        if (b.kind != CS_BOUND_VOLUME && b.value > 1) sum.kind = CS_BOUND_WINDOW;
         cs_arena_release(arena, mark);
     }
-    if (sum.value > out->value)
-        *out = sum;
+    if (sum.value > out->value) *out = sum;
     return CUTSET_OK;
 }
 
@@ -216,7 +198,8 @@ static bool list_weighed(const family *f, const cs_bound *b, bool *listed, cs_id
     }
     bool ok = true;
     for (uint32_t v = 0; ok && v < f->a->n; v++) {
-        bool over = counts(f, v) && f->a->oversized[v] && f->l->lam[v] >= b->i && f->l->mu[v] >= b->j;
+        bool over =
+            counts(f, v) && f->a->oversized[v] && f->l->lam[v] >= b->i && f->l->mu[v] >= b->j;
         for (uint32_t k = f->a->first[v]; ok && (listed[v] || over) && k < f->a->first[v + 1]; k++)
             ok = cs_vec_push(out, f->a->node[k]);
     }
@@ -228,14 +211,11 @@ static bool certify_target(cs_work *w, const cs_atoms *a, const cs_costs *c, con
 {
     cs_bound b;
     family f = {a, c, l, t, NULL};
-    if (bound_of_target(w, a, c, l, t, arena, &b, NULL))
-        return false;
-    if (b.kind == CS_BOUND_PATH)
-        return cs_levels_path(w, a, l, out);
+    if (bound_of_target(w, a, c, l, t, arena, &b, NULL)) return false;
+    if (b.kind == CS_BOUND_PATH) return cs_levels_path(w, a, l, out);
     f.left_out = cs_arena_zalloc(arena, c->n_storages, sizeof *f.left_out);
     bool *listed = cs_arena_zalloc(arena, a->n, sizeof *listed);
-    if (!f.left_out || !listed)
-        return false;
+    if (!f.left_out || !listed) return false;
     mark_left_out(&f);
     return list_weighed(&f, &b, listed, out);
 }
@@ -243,11 +223,9 @@ static bool certify_target(cs_work *w, const cs_atoms *a, const cs_costs *c, con
 bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
                            const cs_bound *b, cs_arena *arena, cs_ids *out)
 {
-    if (b->kind == CS_BOUND_PATH)
-        return cs_levels_path(w, a, l, out);
+    if (b->kind == CS_BOUND_PATH) return cs_levels_path(w, a, l, out);
     uint32_t seen = targets_in_use(a);
-    if (!(seen & (seen - 1)))
-        return certify_target(w, a, c, l, __builtin_ctz(seen), arena, out);
+    if (!(seen & (seen - 1))) return certify_target(w, a, c, l, __builtin_ctz(seen), arena, out);
     for (uint32_t left = seen; left; left &= left - 1) {
         cs_levels alone;
         if (!levels_alone(a, __builtin_ctz(left), arena, &alone) ||

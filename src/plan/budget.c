@@ -18,8 +18,7 @@ typedef struct collector {
 static bool add_storage(void *payload, uint32_t storage)
 {
     collector *c = payload;
-    if (c->seen[storage] == c->atom + 1)
-        return true;
+    if (c->seen[storage] == c->atom + 1) return true;
     c->seen[storage] = c->atom + 1;
     return cs_vec_push(c->out, storage);
 }
@@ -38,8 +37,7 @@ static bool list_storages(cs_work *w, const cs_atoms *a, cs_arena *arena, cs_cos
     for (uint32_t i = 0; ok && i < a->n; i++) {
         c->row[i] = (uint32_t)all.len;
         col.atom = i;
-        if (a->target[i] == CS_HOST)
-            continue;
+        if (a->target[i] == CS_HOST) continue;
         for (uint32_t k = a->first[i]; ok && k < a->first[i + 1]; k++)
             ok = add_node(&col, w->g, a->node[k]);
     }
@@ -57,8 +55,7 @@ static bool list_users(const cs_atoms *a, cs_arena *arena, cs_costs *c)
     uint32_t n = c->n_storages;
     c->user_row = cs_arena_zalloc(arena, (size_t)n + 2, sizeof *c->user_row);
     c->user = cs_arena_alloc(arena, c->row[a->n], sizeof *c->user);
-    if (!c->user_row || !c->user)
-        return false;
+    if (!c->user_row || !c->user) return false;
     for (uint32_t i = 0; i < c->row[a->n]; i++)
         c->user_row[c->storage[i] + 2]++;
     for (uint32_t s = 2; s < n + 2; s++)
@@ -85,7 +82,8 @@ cutset_status cs_costs_build(cs_work *w, const cs_atoms *atoms, cs_arena *arena,
     for (uint32_t t = 0; t < w->n_targets; t++) {
         const cs_memory_model *m = &w->targets[t]->memory;
         out->host_cap[t] = w->opts->host_memory ? w->opts->host_memory - m->host_base : INT64_MAX;
-        out->device_cap[t] = w->opts->device_memory ? w->opts->device_memory - m->device_base : INT64_MAX;
+        out->device_cap[t] =
+            w->opts->device_memory ? w->opts->device_memory - m->device_base : INT64_MAX;
         for (uint32_t s = 0; s < n; s++) {
             out->host[(size_t)t * n + s] = cs_memory_host(m, &storages[s]);
             out->device[(size_t)t * n + s] = cs_memory_device(m, &storages[s]);
@@ -136,8 +134,7 @@ static int pieces_fit(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t
                 answer = -1;
         for (size_t k = 0; k < list.len; k++)
             n = add_cost(c, a->target[atom], n, list.at[k]);
-        if (answer == 1 && !fits(c, a->target[atom], n))
-            answer = 0;
+        if (answer == 1 && !fits(c, a->target[atom], n)) answer = 0;
     }
     cs_vec_fini(&list);
     cs_arena_release(&w->arena, mark);
@@ -145,8 +142,8 @@ static int pieces_fit(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t
 }
 
 /* "%a takes 604 bytes", or "%a and 3 more that must stay together take ...". */
-static void spell_need(const cs_work *w, const cs_atoms *a, uint32_t atom, int64_t bytes, char *text,
-                       size_t size)
+static void spell_need(const cs_work *w, const cs_atoms *a, uint32_t atom, int64_t bytes,
+                       char *text, size_t size)
 {
     char buffer[16], human[16];
     cs_span label = cs_node_label(w->g, a->node[a->first[atom]], buffer);
@@ -156,7 +153,8 @@ static void spell_need(const cs_work *w, const cs_atoms *a, uint32_t atom, int64
         snprintf(text, size, "%%%.*s and %u more that must stay together take %lld bytes (%s)",
                  CS_FMT(label), more, (long long)bytes, human);
     else
-        snprintf(text, size, "%%%.*s takes %lld bytes (%s)", CS_FMT(label), (long long)bytes, human);
+        snprintf(text, size, "%%%.*s takes %lld bytes (%s)", CS_FMT(label), (long long)bytes,
+                 human);
 }
 
 /* What an atom takes where it is over, and the budget it is over. */
@@ -172,7 +170,8 @@ static excess excess_of(const cs_work *w, const cs_atoms *a, const cs_costs *c, 
     need n = atom_need(c, a, atom);
     if (n.host > c->host_cap[t])
         return (excess){cs_sat_add(n.host, m->host_base), w->opts->host_memory, "--host-memory"};
-    return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory, "--device-memory"};
+    return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory,
+                    "--device-memory"};
 }
 
 static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom,
@@ -182,11 +181,12 @@ static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs 
     excess e = excess_of(w, a, c, atom);
     spell_need(w, a, atom, e.bytes, what, sizeof what);
     cs_format_size(e.budget, human);
-    if (n_over > 1)
-        snprintf(others, sizeof others, ", the most of %u that are over", n_over);
-    return cs_fail(err, CUTSET_NO, "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
-                   what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human, others,
-                   a->pinned[atom] ? "; it is pinned" : "", a->pinned[atom] ? "keep" : "host or keep");
+    if (n_over > 1) snprintf(others, sizeof others, ", the most of %u that are over", n_over);
+    return cs_fail(err, CUTSET_NO,
+                   "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
+                   what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human,
+                   others, a->pinned[atom] ? "; it is pinned" : "",
+                   a->pinned[atom] ? "keep" : "host or keep");
 }
 
 static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom,
@@ -196,7 +196,8 @@ static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs 
     excess e = excess_of(w, a, c, atom);
     cs_str why;
     spell_need(w, a, atom, e.bytes, what, sizeof what);
-    cutset_status s = cs_words(w, &why, err, "%s alone, over %s %lld", what, e.option, (long long)e.budget);
+    cutset_status s =
+        cs_words(w, &why, err, "%s alone, over %s %lld", what, e.option, (long long)e.budget);
     for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
         cs_to_host(w, a->node[i], CS_RULE_BUDGET, why);
     return s;
@@ -207,15 +208,14 @@ static bool *atoms_with_patterns(cs_work *w, const cs_atoms *a)
 {
     bool *has = cs_arena_zalloc(&w->arena, a->n, sizeof *has);
     for (size_t i = 0; has && i < w->matches.len; i++)
-        if (!w->matches.at[i].broken)
-            has[a->of[w->match_nodes.at[w->matches.at[i].first]]] = true;
+        if (!w->matches.at[i].broken) has[a->of[w->match_nodes.at[w->matches.at[i].first]]] = true;
     return has;
 }
 
 typedef struct overs {
     uint32_t n, worst; /* atoms that --oversize refuses, and the one that takes most */
     int64_t most;
-    bool *breaks;      /* by atom: its patterns go */
+    bool *breaks; /* by atom: its patterns go */
     bool changed;
 } overs;
 
@@ -224,13 +224,13 @@ static cutset_status oversized(cs_work *w, cs_atoms *a, const cs_costs *c, uint3
                                bool has_pattern, overs *o, cutset_error *err)
 {
     int pieces = has_pattern ? pieces_fit(w, a, c, atom) : 0;
-    if (pieces < 0)
-        return cs_fail_memory(err);
+    if (pieces < 0) return cs_fail_memory(err);
     if (pieces) {
         char buffer[16];
         cs_span label = cs_node_label(w->g, a->node[a->first[atom]], buffer);
         o->breaks[atom] = o->changed = true;
-        return cs_plan_note(w, err, "the pattern at %%%.*s fits the budget only when broken: broken",
+        return cs_plan_note(w, err,
+                            "the pattern at %%%.*s fits the budget only when broken: broken",
                             CS_FMT(label));
     }
     if (w->opts->oversize == CUTSET_OVERSIZE_KEEP) {
@@ -242,8 +242,7 @@ static cutset_status oversized(cs_work *w, cs_atoms *a, const cs_costs *c, uint3
         return move_to_host(w, a, c, atom, err);
     }
     int64_t bytes = excess_of(w, a, c, atom).bytes;
-    if (!o->n++ || bytes > o->most)
-        o->worst = atom, o->most = bytes;
+    if (!o->n++ || bytes > o->most) o->worst = atom, o->most = bytes;
     return CUTSET_OK;
 }
 
@@ -259,10 +258,8 @@ cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bo
         if (t != CS_HOST && !fits(costs, t, atom_need(costs, atoms, a)))
             s = oversized(w, atoms, costs, a, has[a], &o, err);
     }
-    if (!s && o.n)
-        s = refuse(w, atoms, costs, o.worst, o.n, err);
-    if (!s && o.changed)
-        cs_patterns_break(w, atoms, o.breaks);
+    if (!s && o.n) s = refuse(w, atoms, costs, o.worst, o.n, err);
+    if (!s && o.changed) cs_patterns_break(w, atoms, o.breaks);
     *changed = o.changed;
     cs_arena_release(&w->arena, mark);
     return s;

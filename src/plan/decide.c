@@ -12,8 +12,8 @@
 
 #include "plan/work.h"
 
-#define SINGLE_STEPS 64      /* rounds of --min-nodes that demote one engine; then all short ones */
-#define RANK_ROUNDS 8        /* attempts to move cuts away from values of unknown rank */
+#define SINGLE_STEPS 64 /* rounds of --min-nodes that demote one engine; then all short ones */
+#define RANK_ROUNDS 8   /* attempts to move cuts away from values of unknown rank */
 #define SAVED_WORK (1u << 26) /* atoms looked at for engines_saved_if_supported */
 
 typedef struct outcome {
@@ -27,13 +27,10 @@ typedef struct outcome {
 static bool several_targets(const cs_work *w, const cs_atoms *a)
 {
     int32_t first = CS_HOST;
-    if (w->n_targets < 2)
-        return false;
+    if (w->n_targets < 2) return false;
     for (uint32_t v = 0; v < a->n; v++) {
-        if (a->target[v] == CS_HOST || a->target[v] == first)
-            continue;
-        if (first != CS_HOST)
-            return true;
+        if (a->target[v] == CS_HOST || a->target[v] == first) continue;
+        if (first != CS_HOST) return true;
         first = a->target[v];
     }
     return false;
@@ -43,10 +40,11 @@ static cutset_status demote_atom(cs_work *w, const cs_atoms *a, uint32_t atom, u
                                  cutset_error *err)
 {
     cs_str why;
-    cutset_status s = size ? cs_words(w, &why, err, "its engine would have %llu nodes, under --min-nodes %lld",
-                                      (unsigned long long)size, (long long)w->opts->min_nodes)
-                           : cs_words(w, &why, err, "no engine of --min-nodes %lld can hold it",
-                                      (long long)w->opts->min_nodes);
+    cutset_status s =
+        size ? cs_words(w, &why, err, "its engine would have %llu nodes, under --min-nodes %lld",
+                        (unsigned long long)size, (long long)w->opts->min_nodes)
+             : cs_words(w, &why, err, "no engine of --min-nodes %lld can hold it",
+                        (long long)w->opts->min_nodes);
     for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
         cs_to_host(w, a->node[i], CS_RULE_SIZE, why);
     return s;
@@ -57,11 +55,11 @@ static cutset_status exact_slots(cs_work *w, outcome *o, bool *changed, cutset_e
 {
     if (w->opts->min_nodes < 2) {
         o->labels.engines = o->levels.r;
-        return cs_levels_slots(&o->atoms, &w->arena, o->labels.slot) ? CUTSET_OK : cs_fail_memory(err);
+        return cs_levels_slots(&o->atoms, &w->arena, o->labels.slot) ? CUTSET_OK
+                                                                     : cs_fail_memory(err);
     }
     bool *demote = cs_arena_zalloc(&w->arena, o->atoms.n, sizeof *demote);
-    if (!demote)
-        return cs_fail_memory(err);
+    if (!demote) return cs_fail_memory(err);
     cutset_status s = cs_demote(w, &o->atoms, &w->arena, demote, &o->labels, err);
     for (uint32_t v = 0; !s && v < o->atoms.n; v++)
         if (demote[v]) {
@@ -78,19 +76,16 @@ static cutset_status drop_short_engines(cs_work *w, outcome *o, uint32_t round, 
     const cs_atoms *a = &o->atoms;
     uint64_t least = (uint64_t)w->opts->min_nodes;
     uint64_t *size = cs_arena_zalloc(&w->arena, (size_t)o->labels.engines + 1, sizeof *size);
-    if (!size)
-        return cs_fail_memory(err);
+    if (!size) return cs_fail_memory(err);
     for (uint32_t v = 0; v < a->n; v++) /* a pinned atom makes its engine large enough */
         size[o->labels.slot[v]] += a->pinned[v] ? least : cs_atom_size(a, v);
     uint32_t smallest = 0;
     for (uint32_t k = 1; k <= o->labels.engines; k++)
-        if (size[k] < least && (!smallest || size[k] < size[smallest]))
-            smallest = k;
+        if (size[k] < least && (!smallest || size[k] < size[smallest])) smallest = k;
     cutset_status s = CUTSET_OK;
     for (uint32_t v = 0; smallest && !s && v < a->n; v++) {
         uint32_t k = o->labels.slot[v];
-        if (!k || (round < SINGLE_STEPS ? k != smallest : size[k] >= least))
-            continue;
+        if (!k || (round < SINGLE_STEPS ? k != smallest : size[k] >= least)) continue;
         *changed = true;
         s = demote_atom(w, a, v, size[k], err);
     }
@@ -104,8 +99,7 @@ static cutset_status connected_slots(cs_work *w, outcome *o, bool packed, cutset
     if (packed)
         return cs_labels_connect(&o->labels, a, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
     cs_labels late;
-    if (!cs_labels_init(&late, a, &w->arena))
-        return cs_fail_memory(err);
+    if (!cs_labels_init(&late, a, &w->arena)) return cs_fail_memory(err);
     o->labels.engines = late.engines = o->levels.r;
     for (uint32_t v = 0; v < a->n; v++) {
         bool engine = a->target[v] != CS_HOST;
@@ -114,8 +108,7 @@ static cutset_status connected_slots(cs_work *w, outcome *o, bool packed, cutset
     }
     if (!cs_labels_connect(&o->labels, a, &w->arena) || !cs_labels_connect(&late, a, &w->arena))
         return cs_fail_memory(err);
-    if (late.engines < o->labels.engines)
-        cs_labels_copy(&o->labels, &late, a->n);
+    if (late.engines < o->labels.engines) cs_labels_copy(&o->labels, &late, a->n);
     return CUTSET_OK;
 }
 
@@ -123,21 +116,17 @@ static cutset_status connected_slots(cs_work *w, outcome *o, bool packed, cutset
 static cutset_status place(cs_work *w, outcome *o, uint32_t round, bool *changed, cutset_error *err)
 {
     const cs_atoms *a = &o->atoms;
-    if (!cs_levels_of(a, a->target, &w->arena, &o->levels) || !cs_labels_init(&o->labels, a, &w->arena))
+    if (!cs_levels_of(a, a->target, &w->arena, &o->levels) ||
+        !cs_labels_init(&o->labels, a, &w->arena))
         return cs_fail_memory(err);
     const cs_costs *costs = w->budget ? &o->costs : NULL;
     cutset_status s = cs_bounds(w, a, costs, &o->levels, &w->arena, &o->bound, err);
-    if (s)
-        return s;
+    if (s) return s;
     bool packed = w->budget || several_targets(w, a);
-    if (!packed && !w->opts->connected)
-        return exact_slots(w, o, changed, err);
-    if (packed)
-        s = cs_pack(w, a, costs, &o->levels, o->bound.value, &w->arena, &o->labels, err);
-    if (!s && w->opts->connected)
-        s = connected_slots(w, o, packed, err);
-    if (!s && w->opts->min_nodes > 1)
-        s = drop_short_engines(w, o, round, changed, err);
+    if (!packed && !w->opts->connected) return exact_slots(w, o, changed, err);
+    if (packed) s = cs_pack(w, a, costs, &o->levels, o->bound.value, &w->arena, &o->labels, err);
+    if (!s && w->opts->connected) s = connected_slots(w, o, packed, err);
+    if (!s && w->opts->min_nodes > 1) s = drop_short_engines(w, o, round, changed, err);
     return s;
 }
 
@@ -148,22 +137,16 @@ static cutset_status settle(cs_work *w, outcome *o, cutset_error *err)
         cs_arena_mark mark = cs_arena_note(&w->arena);
         bool changed = false;
         cutset_status s = cs_contract(w, &w->arena, &o->atoms, err);
-        if (!s && w->budget)
-            s = cs_costs_build(w, &o->atoms, &w->arena, &o->costs, err);
-        if (!s && w->budget)
-            s = cs_oversize(w, &o->atoms, &o->costs, &changed, err);
-        if (!s && !changed)
-            s = place(w, o, round, &changed, err);
+        if (!s && w->budget) s = cs_costs_build(w, &o->atoms, &w->arena, &o->costs, err);
+        if (!s && w->budget) s = cs_oversize(w, &o->atoms, &o->costs, &changed, err);
+        if (!s && !changed) s = place(w, o, round, &changed, err);
         if (!s && !changed)
             s = cs_labels_stab(&o->labels, &o->atoms, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
-        if (s || !changed)
-            return s;
+        if (s || !changed) return s;
         cs_arena_release(&w->arena, mark);
         s = cs_boundary_settle(w, err);
-        if (!s)
-            s = cs_progress(&w->opts->progress, "planning", round, 0, err);
-        if (s)
-            return s;
+        if (!s) s = cs_progress(&w->opts->progress, "planning", round, 0, err);
+        if (s) return s;
     }
 }
 
@@ -227,16 +210,16 @@ static void restore(cs_work *w, const state *s)
 static cutset_status note_unranked(cs_work *w, const outcome *o, cutset_error *err)
 {
     uint32_t n = mark_unranked(w, o), v = 0;
-    if (!n)
-        return CUTSET_OK;
+    if (!n) return CUTSET_OK;
     while (!w->no_cross[v])
         v++;
     cs_span name = cs_name(w->g->pool, w->g->values.at[v].name);
     memset(w->no_cross, 0, w->g->values.len * sizeof *w->no_cross);
-    return cs_plan_note(w, err,
-                        "%u values of unknown rank cross a boundary, the first is %%%.*s: parts cannot be "
-                        "written without --type '%.*s=f32[?,?]'",
-                        n, CS_FMT(name), CS_FMT(name));
+    return cs_plan_note(
+        w, err,
+        "%u values of unknown rank cross a boundary, the first is %%%.*s: parts cannot be "
+        "written without --type '%.*s=f32[?,?]'",
+        n, CS_FMT(name), CS_FMT(name));
 }
 
 /* Moves cuts away from values of unknown rank, if the number of engines stays the same. */
@@ -245,25 +228,19 @@ static cutset_status avoid_unranked(cs_work *w, outcome *o, cutset_error *err)
     state before;
     uint32_t engines = o->labels.engines;
     size_t notes = w->plan->notes.len;
-    if (!mark_unranked(w, o))
-        return CUTSET_OK;
-    if (!save(w, &before))
-        return cs_fail_memory(err);
+    if (!mark_unranked(w, o)) return CUTSET_OK;
+    if (!save(w, &before)) return cs_fail_memory(err);
     cutset_status s = CUTSET_OK;
     for (uint32_t round = 0; round < RANK_ROUNDS; round++) {
         s = cs_boundary_settle(w, err);
-        if (!s)
-            s = settle(w, o, err);
-        if (s == CUTSET_NO || (!s && o->labels.engines != engines))
-            break;
-        if (s || !mark_unranked(w, o))
-            return s;
+        if (!s) s = settle(w, o, err);
+        if (s == CUTSET_NO || (!s && o->labels.engines != engines)) break;
+        if (s || !mark_unranked(w, o)) return s;
     }
     restore(w, &before);
     w->plan->notes.len = notes;
     s = cs_boundary_settle(w, err);
-    if (!s)
-        s = settle(w, o, err);
+    if (!s) s = settle(w, o, err);
     return s ? s : note_unranked(w, o, err);
 }
 
@@ -277,15 +254,12 @@ static cutset_status price_refusals(cs_work *w, const outcome *o, cutset_error *
         return CUTSET_OK;
     int32_t *target = cs_arena_dup(&w->arena, a->target, a->n * sizeof *target);
     uint32_t *lam = cs_arena_alloc(&w->arena, a->n, sizeof *lam);
-    if (!target || !lam)
-        return cs_fail_memory(err);
+    if (!target || !lam) return cs_fail_memory(err);
     uint64_t work = 0;
     for (uint32_t v = 0; v < a->n; v++) {
         uint32_t node = a->node[a->first[v]];
-        if (a->target[v] != CS_HOST || cs_atom_size(a, v) > 1)
-            continue;
-        if ((work += a->n) > SAVED_WORK)
-            break;
+        if (a->target[v] != CS_HOST || cs_atom_size(a, v) > 1) continue;
+        if ((work += a->n) > SAVED_WORK) break;
         target[v] = 0;
         uint32_t r = cs_levels_path_bound(a, target, lam);
         target[v] = CS_HOST;
@@ -301,24 +275,19 @@ static cutset_status raise_connected_bound(cs_work *w, outcome *o, cs_ids *certi
 {
     const cs_atoms *a = &o->atoms;
     cs_labels pieces;
-    if (!cs_labels_init(&pieces, a, &w->arena))
-        return cs_fail_memory(err);
+    if (!cs_labels_init(&pieces, a, &w->arena)) return cs_fail_memory(err);
     pieces.engines = w->n_targets;
     for (uint32_t v = 0; v < a->n; v++)
         pieces.slot[v] = (uint32_t)(a->target[v] + 1);
-    if (!cs_labels_connect(&pieces, a, &w->arena))
-        return cs_fail_memory(err);
-    if (pieces.engines <= o->bound.value)
-        return CUTSET_OK;
+    if (!cs_labels_connect(&pieces, a, &w->arena)) return cs_fail_memory(err);
+    if (pieces.engines <= o->bound.value) return CUTSET_OK;
     o->bound.value = pieces.engines;
     o->bound.kind = CS_BOUND_WINDOW;
     bool *seen = cs_arena_zalloc(&w->arena, (size_t)pieces.engines + 1, sizeof *seen);
     for (uint32_t v = 0; seen && v < a->n; v++) {
-        if (!pieces.slot[v] || seen[pieces.slot[v]])
-            continue;
+        if (!pieces.slot[v] || seen[pieces.slot[v]]) continue;
         seen[pieces.slot[v]] = true;
-        if (!cs_vec_push(certificate, a->node[a->first[v]]))
-            return cs_fail_memory(err);
+        if (!cs_vec_push(certificate, a->node[a->first[v]])) return cs_fail_memory(err);
     }
     return seen ? CUTSET_OK : cs_fail_memory(err);
 }
@@ -327,7 +296,8 @@ static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_erro
 {
     cs_ids certificate = {0};
     const cs_costs *costs = w->budget ? &o->costs : NULL;
-    cutset_status s = w->opts->connected ? raise_connected_bound(w, o, &certificate, err) : CUTSET_OK;
+    cutset_status s =
+        w->opts->connected ? raise_connected_bound(w, o, &certificate, err) : CUTSET_OK;
     if (!s && !certificate.len &&
         !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena, &certificate))
         s = cs_fail_memory(err);
@@ -349,8 +319,7 @@ static cutset_status number_parts(cs_work *w, const outcome *o, cs_decision *out
     out->part = cs_alloc(w->n_nodes, sizeof *out->part);
     out->part_target = cs_alloc(o->labels.parts, sizeof *out->part_target);
     out->part_oversized = cs_zalloc(o->labels.parts, sizeof *out->part_oversized);
-    if (!id || !out->part || !out->part_target || !out->part_oversized)
-        return cs_fail_memory(err);
+    if (!id || !out->part || !out->part_target || !out->part_oversized) return cs_fail_memory(err);
     for (uint32_t v = 0; v < w->n_nodes; v++)
         id[position(o, v)] = 1;
     for (size_t p = 0; p < places; p++)
@@ -367,20 +336,13 @@ static cutset_status decide(cs_work *w, cs_decision *out, cutset_error *err)
 {
     outcome o = {0};
     cutset_status s = cs_assign(w, err);
-    if (!s)
-        s = cs_groups(w, err);
-    if (!s)
-        s = cs_boundary_settle(w, err);
-    if (!s)
-        s = cs_patterns(w, err);
-    if (!s)
-        s = settle(w, &o, err);
-    if (!s && w->source->onnx)
-        s = avoid_unranked(w, &o, err);
-    if (!s)
-        s = price_refusals(w, &o, err);
-    if (!s)
-        s = prove(w, &o, out, err);
+    if (!s) s = cs_groups(w, err);
+    if (!s) s = cs_boundary_settle(w, err);
+    if (!s) s = cs_patterns(w, err);
+    if (!s) s = settle(w, &o, err);
+    if (!s && w->source->onnx) s = avoid_unranked(w, &o, err);
+    if (!s) s = price_refusals(w, &o, err);
+    if (!s) s = prove(w, &o, out, err);
     return s ? s : number_parts(w, &o, out, err);
 }
 
@@ -390,7 +352,8 @@ cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_sourc
 {
     *out = (cs_decision){0};
     if (n_targets > CS_MAX_TARGETS)
-        return cs_fail(err, CUTSET_USAGE, "%zu targets named: at most %d", n_targets, CS_MAX_TARGETS);
+        return cs_fail(err, CUTSET_USAGE, "%zu targets named: at most %d", n_targets,
+                       CS_MAX_TARGETS);
     cs_work w = {.plan = plan,
                  .source = source,
                  .g = source->graph,
@@ -407,8 +370,7 @@ cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_sourc
     cs_vec_fini(&w.group_names);
     cs_vec_fini(&w.group_heads);
     cs_arena_fini(&w.arena);
-    if (s)
-        cs_decision_fini(out);
+    if (s) cs_decision_fini(out);
     return s;
 }
 

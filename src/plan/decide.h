@@ -18,10 +18,10 @@ typedef struct cs_reason { /* why a node is on the host; rule NONE: it is not, o
 
 typedef struct cs_decision {
     uint32_t n_nodes, n_parts;
-    uint32_t *part;        /* by node: part id; ids are an order of the quotient graph */
-    int32_t *part_target;  /* by part: index into the targets, -1 = host */
-    bool *part_oversized;  /* by part */
-    cs_reason *reasons;    /* by node */
+    uint32_t *part;       /* by node: part id; ids are an order of the quotient graph */
+    int32_t *part_target; /* by part: index into the targets, -1 = host */
+    bool *part_oversized; /* by part */
+    cs_reason *reasons;   /* by node */
     uint32_t engines, engines_bound;
     cs_bound_kind bound_kind;
     uint32_t *certificate; /* node ids */

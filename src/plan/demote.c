@@ -21,13 +21,13 @@ typedef enum way { ASAP, ALAP, FILL, WAYS } way;
 
 typedef struct sieve {
     const cs_atoms *a;
-    uint32_t least;      /* nodes an engine must have */
+    uint32_t least; /* nodes an engine must have */
     cs_arena *arena;
-    int32_t *target;     /* by atom, as demoted so far */
-    uint32_t *slot;      /* by atom: engine, 0 = host */
+    int32_t *target; /* by atom, as demoted so far */
+    uint32_t *slot;  /* by atom: engine, 0 = host */
     uint32_t engines;
-    uint64_t *size;      /* by engine */
-    bool *exempt;        /* by engine: holds a pinned atom */
+    uint64_t *size; /* by engine */
+    bool *exempt;   /* by engine: holds a pinned atom */
     cs_levels l;
     uint64_t work;
 } sieve;
@@ -51,8 +51,7 @@ static void separations(const sieve *s, uint32_t words, uint64_t *apart, uint64_
             join(own_below, below + (size_t)u * words, words);
             join(own_apart, (s->target[u] == CS_HOST ? below : apart) + (size_t)u * words, words);
         }
-        if (s->target[v] != CS_HOST)
-            own_below[v / 64] |= (uint64_t)1 << v % 64;
+        if (s->target[v] != CS_HOST) own_below[v / 64] |= (uint64_t)1 << v % 64;
     }
 }
 
@@ -64,16 +63,14 @@ static bool kernel_round(sieve *s, bool *some)
     uint64_t *apart = cs_arena_zalloc(s->arena, (size_t)a->n * words, sizeof *apart);
     uint64_t *below = cs_arena_zalloc(s->arena, (size_t)a->n * words, sizeof *below);
     uint64_t *room = cs_arena_zalloc(s->arena, a->n, sizeof *room);
-    if (!apart || !below || !room)
-        return false;
+    if (!apart || !below || !room) return false;
     separations(s, words, apart, below);
     for (uint32_t v = 0; v < a->n; v++)
         for (uint32_t u = v; s->target[v] != CS_HOST && u < a->n; u++) {
             if (s->target[u] != s->target[v] || apart[(size_t)v * words + u / 64] >> u % 64 & 1)
                 continue;
             room[v] += cs_atom_size(a, u);
-            if (u != v)
-                room[u] += cs_atom_size(a, v);
+            if (u != v) room[u] += cs_atom_size(a, v);
         }
     *some = false;
     for (uint32_t v = 0; v < a->n; v++)
@@ -120,10 +117,8 @@ static uint32_t fill_pop(filler *f)
     uint32_t top = f->heap[0].atom, i = 0;
     entry x = f->heap[--f->n_heap];
     for (uint32_t c; (c = 2 * i + 1) < f->n_heap; i = c) {
-        if (c + 1 < f->n_heap && sooner(f->heap[c + 1], f->heap[c]))
-            c++;
-        if (!sooner(f->heap[c], x))
-            break;
+        if (c + 1 < f->n_heap && sooner(f->heap[c + 1], f->heap[c])) c++;
+        if (!sooner(f->heap[c], x)) break;
         f->heap[i] = f->heap[c];
     }
     f->heap[i] = x;
@@ -134,8 +129,7 @@ static void fill_release(filler *f, uint32_t atom)
 {
     const cs_atoms *a = f->s->a;
     for (uint32_t i = a->succ[atom]; i < a->succ[atom + 1]; i++)
-        if (!--f->waits[a->succ_of[i]])
-            fill_push(f, a->succ_of[i]);
+        if (!--f->waits[a->succ_of[i]]) fill_push(f, a->succ_of[i]);
 }
 
 static bool fill(sieve *s)
@@ -146,11 +140,9 @@ static bool fill(sieve *s)
     f.waits = cs_arena_alloc(s->arena, a->n, sizeof *f.waits);
     f.host = cs_arena_alloc(s->arena, a->n, sizeof *f.host);
     f.heap = cs_arena_alloc(s->arena, a->n, sizeof *f.heap);
-    if (!f.waits || !f.host || !f.heap)
-        return false;
+    if (!f.waits || !f.host || !f.heap) return false;
     for (uint32_t v = 0; v < a->n; v++)
-        if (!(f.waits[v] = a->pred[v + 1] - a->pred[v]))
-            fill_push(&f, v);
+        if (!(f.waits[v] = a->pred[v + 1] - a->pred[v])) fill_push(&f, v);
     for (uint32_t slot = 0; slot <= s->l.r; slot++) {
         uint64_t size = 0;
         while (slot && f.n_heap && (f.heap[0].deadline <= slot || size < s->least)) {
@@ -173,11 +165,9 @@ static bool label(sieve *s, way how)
 {
     const cs_atoms *a = s->a;
     s->work += a->n;
-    if (!cs_levels_of(a, s->target, s->arena, &s->l))
-        return false;
+    if (!cs_levels_of(a, s->target, s->arena, &s->l)) return false;
     memset(s->slot, 0, a->n * sizeof *s->slot);
-    if (how == FILL)
-        return fill(s);
+    if (how == FILL) return fill(s);
     s->engines = s->l.r;
     for (uint32_t v = 0; v < a->n; v++)
         if (s->target[v] != CS_HOST)
@@ -207,8 +197,7 @@ static uint32_t choose(const sieve *s, way how)
     for (uint32_t k = 1; k <= s->engines; k++)
         if (is_short(s, k) && (!best || s->size[k] < s->size[best])) {
             best = k;
-            if (how == FILL)
-                break;
+            if (how == FILL) break;
         }
     return best;
 }
@@ -228,16 +217,14 @@ static void demote_engine(sieve *s, uint32_t slot, way how)
 static void demote_all_short(sieve *s)
 {
     for (uint32_t v = 0; v < s->a->n; v++)
-        if (is_short(s, s->slot[v]))
-            s->target[v] = CS_HOST;
+        if (is_short(s, s->slot[v])) s->target[v] = CS_HOST;
 }
 
 static bool sift(sieve *s, way how)
 {
     for (;;) {
         cs_arena_mark mark = cs_arena_note(s->arena);
-        if (!label(s, how))
-            return false;
+        if (!label(s, how)) return false;
         measure(s);
         uint32_t slot = choose(s, how);
         if (slot && s->work < WORK)
@@ -245,8 +232,7 @@ static bool sift(sieve *s, way how)
         else if (slot)
             demote_all_short(s);
         cs_arena_release(s->arena, mark);
-        if (!slot)
-            return true;
+        if (!slot) return true;
     }
 }
 
@@ -254,8 +240,7 @@ static uint64_t kept(const sieve *s)
 {
     uint64_t n = 0;
     for (uint32_t v = 0; v < s->a->n; v++)
-        if (s->target[v] != CS_HOST)
-            n += cs_atom_size(s->a, v);
+        if (s->target[v] != CS_HOST) n += cs_atom_size(s->a, v);
     return n;
 }
 
@@ -264,8 +249,7 @@ static uint32_t close_gaps(sieve *s)
 {
     uint32_t n = 0;
     uint32_t *fresh = cs_arena_alloc(s->arena, (size_t)s->engines + 1, sizeof *fresh);
-    if (!fresh)
-        return CS_NONE;
+    if (!fresh) return CS_NONE;
     for (uint32_t k = 0; k <= s->engines; k++)
         fresh[k] = k && s->size[k] ? ++n : 0;
     for (uint32_t v = 0; v < s->a->n; v++)
@@ -284,26 +268,21 @@ cutset_status cs_demote(cs_work *w, const cs_atoms *a, cs_arena *arena, bool *de
     s.size = cs_arena_alloc(arena, (size_t)a->n + 1, sizeof *s.size);
     s.exempt = cs_arena_alloc(arena, (size_t)a->n + 1, sizeof *s.exempt);
     int32_t *kernel = cs_arena_dup(arena, a->target, a->n * sizeof *kernel);
-    if (!s.target || !s.slot || !s.size || !s.exempt || !kernel)
-        return cs_fail_memory(err);
+    if (!s.target || !s.slot || !s.size || !s.exempt || !kernel) return cs_fail_memory(err);
     memcpy(s.target, kernel, a->n * sizeof *kernel);
     for (bool some = a->n <= KERNEL; some;)
-        if (!kernel_round(&s, &some))
-            return cs_fail_memory(err);
+        if (!kernel_round(&s, &some)) return cs_fail_memory(err);
     memcpy(kernel, s.target, a->n * sizeof *kernel);
     uint64_t most = 0;
     bool have = false;
     for (way how = ASAP; how < WAYS; how++) {
         memcpy(s.target, kernel, a->n * sizeof *kernel);
         s.work = 0;
-        if (!sift(&s, how))
-            return cs_fail_memory(err);
+        if (!sift(&s, how)) return cs_fail_memory(err);
         uint32_t engines = close_gaps(&s);
-        if (engines == CS_NONE)
-            return cs_fail_memory(err);
+        if (engines == CS_NONE) return cs_fail_memory(err);
         uint64_t n = kept(&s);
-        if (have && (n < most || (n == most && engines >= labels->engines)))
-            continue;
+        if (have && (n < most || (n == most && engines >= labels->engines))) continue;
         have = true, most = n;
         labels->engines = engines;
         memcpy(labels->slot, s.slot, a->n * sizeof *s.slot);

@@ -30,13 +30,11 @@ static cutset_status add_text_groups(cs_work *w, cutset_error *err)
     for (size_t i = 0; i < w->g->groups.len; i++) {
         const cs_group *group = &w->g->groups.at[i];
         const uint32_t *member = w->g->members.at + group->member;
-        if (!group->n_member)
-            continue;
+        if (!group->n_member) continue;
         for (uint32_t k = 1; k < group->n_member; k++)
             cs_union(w->group, member[0], member[k]);
         w->grouped |= group->n_member > 1;
-        if (!name_group(w, cs_name(w->g->pool, group->name), member[0]))
-            return cs_fail_memory(err);
+        if (!name_group(w, cs_name(w->g->pool, group->name), member[0])) return cs_fail_memory(err);
     }
     return CUTSET_OK;
 }
@@ -59,8 +57,7 @@ static cutset_status add_named_group(cs_work *w, const char *text, cutset_error 
     for (size_t i = 1; !s && i < ids.len; i++)
         cs_union(w->group, ids.at[0], ids.at[i]);
     w->grouped |= ids.len > 1;
-    if (!s && ids.len && !name_group(w, cs_span_of(text), ids.at[0]))
-        s = cs_fail_memory(err);
+    if (!s && ids.len && !name_group(w, cs_span_of(text), ids.at[0])) s = cs_fail_memory(err);
     cs_vec_fini(&ids);
     return s;
 }
@@ -88,8 +85,7 @@ typedef struct cycle_search {
 
 static void reach(cycle_search *c, uint32_t from, uint32_t to, bool jump)
 {
-    if (c->closed || c->a->of[to] != c->atom)
-        return;
+    if (c->closed || c->a->of[to] != c->atom) return;
     if (to == c->goal && !jump) {
         c->from[to] = from;
         c->closed = true;
@@ -110,12 +106,10 @@ static void reach_all(cycle_search *c, uint32_t node)
             reach(c, node, g->user[u], false);
     }
     for (size_t i = 0; i < g->order.len; i++)
-        if (g->order.at[i].from == node)
-            reach(c, node, g->order.at[i].to, false);
+        if (g->order.at[i].from == node) reach(c, node, g->order.at[i].to, false);
     uint32_t class = cs_union_find(c->w->group, node);
     for (uint32_t i = c->a->first[c->atom]; i < c->a->first[c->atom + 1]; i++)
-        if (cs_union_find(c->w->group, c->a->node[i]) == class)
-            reach(c, node, c->a->node[i], true);
+        if (cs_union_find(c->w->group, c->a->node[i]) == class) reach(c, node, c->a->node[i], true);
 }
 
 static size_t spell(const cs_work *w, const char *before, uint32_t node, char *text, size_t size)
@@ -148,15 +142,13 @@ static bool print_cycle(cs_work *w, const cs_atoms *a, uint32_t goal, char *text
     c.from = cs_arena_alloc(&w->arena, w->n_nodes, sizeof *c.from);
     c.jump = cs_arena_zalloc(&w->arena, w->n_nodes, sizeof *c.jump);
     text[0] = 0;
-    if (!c.from || !c.jump)
-        return false;
+    if (!c.from || !c.jump) return false;
     memset(c.from, 0xff, w->n_nodes * sizeof *c.from);
     reach_all(&c, goal);
     for (size_t i = 0; i < c.queue.len && !c.closed && c.ok; i++)
         reach_all(&c, c.queue.at[i]);
     cs_vec_fini(&c.queue);
-    if (c.closed)
-        spell_cycle(&c, text, size);
+    if (c.closed) spell_cycle(&c, text, size);
     cs_arena_release(&w->arena, mark);
     return c.ok;
 }
@@ -169,14 +161,14 @@ static cutset_status infeasible(cs_work *w, const cs_atoms *a, uint32_t atom, ui
     char p[16], o[16], cycle[600];
     cs_span pl = cs_node_label(w->g, pinned, p), ol = cs_node_label(w->g, other, o);
     cs_span name = group_name(w, a, atom);
-    if (!print_cycle(w, a, other, cycle, sizeof cycle))
-        return cs_fail_memory(err);
+    if (!print_cycle(w, a, other, cycle, sizeof cycle)) return cs_fail_memory(err);
     const char *target = w->targets[w->target[pinned]]->name;
     if (cs_union_find(w->group, pinned) == cs_union_find(w->group, other) || !cycle[0])
-        return cs_fail(err, CUTSET_NO,
-                       "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s cannot run there: "
-                       "take one of them out",
-                       CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol));
+        return cs_fail(
+            err, CUTSET_NO,
+            "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s cannot run there: "
+            "take one of them out",
+            CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol));
     return cs_fail(err, CUTSET_NO,
                    "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s, which cannot run "
                    "there, lies on the cycle %s (~ joins nodes of one group): split the group",
@@ -189,14 +181,11 @@ static cutset_status resolve_atom(cs_work *w, const cs_atoms *a, uint32_t atom, 
     for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++) {
         uint32_t node = a->node[i];
         common &= w->mask[node];
-        if (pinned == CS_NONE && !(w->mask[node] & CS_MASK_HOST))
-            pinned = node;
-        if (host_only == CS_NONE && w->mask[node] == CS_MASK_HOST)
-            host_only = node;
+        if (pinned == CS_NONE && !(w->mask[node] & CS_MASK_HOST)) pinned = node;
+        if (host_only == CS_NONE && w->mask[node] == CS_MASK_HOST) host_only = node;
     }
     for (uint32_t i = a->first[atom]; pinned != CS_NONE && i < a->first[atom + 1]; i++)
-        if (misfit == CS_NONE && !(w->mask[a->node[i]] & w->mask[pinned]))
-            misfit = a->node[i];
+        if (misfit == CS_NONE && !(w->mask[a->node[i]] & w->mask[pinned])) misfit = a->node[i];
     if (common & ~CS_MASK_HOST) {
         for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++) {
             uint32_t node = a->node[i];
@@ -206,38 +195,34 @@ static cutset_status resolve_atom(cs_work *w, const cs_atoms *a, uint32_t atom, 
         }
         return CUTSET_OK;
     }
-    if (!common)
-        return infeasible(w, a, atom, pinned, misfit == CS_NONE ? host_only : misfit, err);
+    if (!common) return infeasible(w, a, atom, pinned, misfit == CS_NONE ? host_only : misfit, err);
     char buffer[16];
     cs_span name = group_name(w, a, atom);
     cs_span label = host_only == CS_NONE ? CS_SPAN("") : cs_node_label(w->g, host_only, buffer);
     cs_str why;
     cutset_status s =
-        label.len ? cs_words(w, &why, err, "its group %.*s has no common target: %%%.*s runs only on the host",
+        label.len ? cs_words(w, &why, err,
+                             "its group %.*s has no common target: %%%.*s runs only on the host",
                              CS_FMT(name), CS_FMT(label))
                   : cs_words(w, &why, err, "its group %.*s has no common target", CS_FMT(name));
     for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
-        if (w->target[a->node[i]] != CS_HOST)
-            cs_to_host(w, a->node[i], CS_RULE_GROUP, why);
+        if (w->target[a->node[i]] != CS_HOST) cs_to_host(w, a->node[i], CS_RULE_GROUP, why);
     return s;
 }
 
 cutset_status cs_groups(cs_work *w, cutset_error *err)
 {
     w->group = new_classes(&w->arena, w->n_nodes);
-    if (!w->group)
-        return cs_fail_memory(err);
+    if (!w->group) return cs_fail_memory(err);
     cutset_status s = add_text_groups(w, err);
     for (size_t i = 0; !s && i < w->opts->n_groups; i++)
         s = add_named_group(w, w->opts->groups[i], err);
-    if (s || !w->grouped)
-        return s;
+    if (s || !w->grouped) return s;
     cs_arena_mark mark = cs_arena_note(&w->arena);
     cs_atoms atoms;
     s = cs_atoms_build(w, w->group, &w->arena, &atoms, err);
     for (uint32_t a = 0; !s && a < atoms.n; a++)
-        if (cs_atom_size(&atoms, a) > 1)
-            s = resolve_atom(w, &atoms, a, err);
+        if (cs_atom_size(&atoms, a) > 1) s = resolve_atom(w, &atoms, a, err);
     cs_arena_release(&w->arena, mark);
     return s;
 }
@@ -249,8 +234,7 @@ static void unite(cs_work *w, uint32_t *parent)
     for (size_t i = 0; i < w->matches.len; i++) {
         const cs_match *m = &w->matches.at[i];
         const uint32_t *node = w->match_nodes.at + m->first;
-        if (m->broken || w->target[node[0]] == CS_HOST)
-            continue;
+        if (m->broken || w->target[node[0]] == CS_HOST) continue;
         for (uint32_t k = 1; k < m->n; k++)
             cs_union(parent, node[0], node[k]);
     }
@@ -272,8 +256,7 @@ static void drop_split_patterns(cs_work *w)
 static bool is_mixed(const cs_work *w, const cs_atoms *a, uint32_t atom)
 {
     for (uint32_t i = a->first[atom] + 1; i < a->first[atom + 1]; i++)
-        if (w->target[a->node[i]] != a->target[atom])
-            return true;
+        if (w->target[a->node[i]] != a->target[atom]) return true;
     return false;
 }
 
@@ -287,8 +270,7 @@ static cutset_status give_up_atom(cs_work *w, const cs_atoms *a, uint32_t atom, 
         uint32_t node = a->node[i];
         char buffer[16];
         cs_span label = cs_node_label(w->g, node, buffer);
-        if (w->target[node] == CS_HOST)
-            continue;
+        if (w->target[node] == CS_HOST) continue;
         if (w->pinned[node])
             return cs_fail(err, CUTSET_NO,
                            "%%%.*s is pinned, but %s: drop the pin or give the value a type",
@@ -303,8 +285,7 @@ static cutset_status contract_once(cs_work *w, cs_arena *arena, cs_atoms *out, c
 {
     drop_split_patterns(w);
     uint32_t *parent = cs_alloc(w->n_nodes, sizeof *parent);
-    if (!parent)
-        return cs_fail_memory(err);
+    if (!parent) return cs_fail_memory(err);
     memcpy(parent, w->group, w->n_nodes * sizeof *parent);
     unite(w, parent);
     cutset_status s = cs_atoms_build(w, parent, arena, out, err);
@@ -317,24 +298,18 @@ cutset_status cs_contract(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_err
     for (;;) {
         cs_arena_mark mark = cs_arena_note(arena);
         cutset_status s = contract_once(w, arena, out, err);
-        if (s)
-            return s;
+        if (s) return s;
         bool *mixed = cs_arena_zalloc(arena, out->n, sizeof *mixed);
-        if (!mixed)
-            return cs_fail_memory(err);
+        if (!mixed) return cs_fail_memory(err);
         bool some = false;
         for (uint32_t a = 0; a < out->n; a++)
             some |= mixed[a] = is_mixed(w, out, a);
-        if (!some)
-            return CUTSET_OK;
+        if (!some) return CUTSET_OK;
         if (!cs_patterns_break(w, out, mixed)) {
             for (uint32_t a = 0; !s && a < out->n; a++)
-                if (mixed[a])
-                    s = give_up_atom(w, out, a, err);
-            if (!s)
-                s = cs_boundary_settle(w, err);
-            if (s)
-                return s;
+                if (mixed[a]) s = give_up_atom(w, out, a, err);
+            if (!s) s = cs_boundary_settle(w, err);
+            if (s) return s;
         }
         cs_arena_release(arena, mark);
     }

@@ -30,14 +30,12 @@ static void gaps(const cs_labels *l, const cs_atoms *a, uint32_t *lo, uint32_t *
     for (uint32_t v = 0; v < a->n; v++) {
         lo[v] = l->slot[v];
         for (uint32_t i = a->pred[v]; !l->slot[v] && i < a->pred[v + 1]; i++)
-            if (lo[a->pred_of[i]] > lo[v])
-                lo[v] = lo[a->pred_of[i]];
+            if (lo[a->pred_of[i]] > lo[v]) lo[v] = lo[a->pred_of[i]];
     }
     for (uint32_t v = a->n; v-- > 0;) {
         hi[v] = l->slot[v] ? l->slot[v] - 1 : l->engines;
         for (uint32_t i = a->succ[v]; !l->slot[v] && i < a->succ[v + 1]; i++)
-            if (hi[a->succ_of[i]] < hi[v])
-                hi[v] = hi[a->succ_of[i]];
+            if (hi[a->succ_of[i]] < hi[v]) hi[v] = hi[a->succ_of[i]];
     }
 }
 
@@ -48,22 +46,18 @@ bool cs_labels_stab(cs_labels *l, const cs_atoms *a, cs_arena *arena)
     uint32_t *lo = cs_arena_alloc(arena, a->n, sizeof *lo);
     uint32_t *hi = cs_arena_alloc(arena, a->n, sizeof *hi);
     uint32_t *latest = cs_arena_zalloc(arena, n_gaps, sizeof *latest); /* by hi: largest lo + 1 */
-    uint32_t *point = cs_arena_alloc(arena, n_gaps, sizeof *point); /* by gap: next chosen one */
-    if (!lo || !hi || !latest || !point)
-        return false;
+    uint32_t *point = cs_arena_alloc(arena, n_gaps, sizeof *point);    /* by gap: next chosen one */
+    if (!lo || !hi || !latest || !point) return false;
     gaps(l, a, lo, hi);
     for (uint32_t v = 0; v < a->n; v++)
-        if (!l->slot[v] && lo[v] + 1 > latest[hi[v]])
-            latest[hi[v]] = lo[v] + 1;
+        if (!l->slot[v] && lo[v] + 1 > latest[hi[v]]) latest[hi[v]] = lo[v] + 1;
     uint32_t chosen = 0, last = 0; /* last: the latest point + 1 */
     for (uint32_t k = 0; k < n_gaps; k++) {
         point[k] = CS_NONE;
-        if (latest[k] > last)
-            point[k] = k, last = k + 1, chosen++;
+        if (latest[k] > last) point[k] = k, last = k + 1, chosen++;
     }
     for (uint32_t k = n_gaps - 1; k-- > 0;)
-        if (point[k] == CS_NONE)
-            point[k] = point[k + 1];
+        if (point[k] == CS_NONE) point[k] = point[k + 1];
     for (uint32_t v = 0; v < a->n; v++)
         l->gap[v] = l->slot[v] ? 0 : point[lo[v]];
     l->parts = l->engines + chosen;
@@ -78,8 +72,7 @@ bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena)
     uint32_t *row = cs_arena_zalloc(arena, (size_t)l->engines + 2, sizeof *row);
     uint32_t *member = cs_arena_alloc(arena, a->n, sizeof *member);
     uint32_t *fresh = cs_arena_zalloc(arena, a->n, sizeof *fresh); /* by root: new slot */
-    if (!parent || !row || !member || !fresh)
-        return false;
+    if (!parent || !row || !member || !fresh) return false;
     for (uint32_t v = 0; v < a->n; v++)
         parent[v] = v;
     for (uint32_t v = 0; v < a->n; v++)
@@ -96,8 +89,7 @@ bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena)
     uint32_t engines = 0;
     for (uint32_t i = first; i < a->n; i++) {
         uint32_t root = cs_union_find(parent, member[i]);
-        if (!fresh[root])
-            fresh[root] = ++engines;
+        if (!fresh[root]) fresh[root] = ++engines;
         l->slot[member[i]] = fresh[root];
     }
     l->engines = engines;

@@ -22,11 +22,9 @@ uint32_t cs_levels_path_bound(const cs_atoms *a, const int32_t *target, uint32_t
         for (uint32_t i = a->pred[v]; i < a->pred[v + 1]; i++) {
             uint32_t u = a->pred_of[i];
             uint32_t here = lam[u] + begins(target, u, v);
-            if (here > lam[v])
-                lam[v] = here;
+            if (here > lam[v]) lam[v] = here;
         }
-        if (lam[v] > r)
-            r = lam[v];
+        if (lam[v] > r) r = lam[v];
     }
     return r;
 }
@@ -35,8 +33,7 @@ bool cs_levels_of(const cs_atoms *a, const int32_t *target, cs_arena *arena, cs_
 {
     out->lam = cs_arena_alloc(arena, a->n, sizeof *out->lam);
     out->mu = cs_arena_alloc(arena, a->n, sizeof *out->mu);
-    if (!out->lam || !out->mu)
-        return false;
+    if (!out->lam || !out->mu) return false;
     out->target = target;
     out->r = cs_levels_path_bound(a, target, out->lam);
     for (uint32_t v = a->n; v-- > 0;) {
@@ -44,8 +41,7 @@ bool cs_levels_of(const cs_atoms *a, const int32_t *target, cs_arena *arena, cs_
         for (uint32_t i = a->succ[v]; i < a->succ[v + 1]; i++) {
             uint32_t s = a->succ_of[i];
             uint32_t here = out->mu[s] + begins(target, s, v);
-            if (here > out->mu[v])
-                out->mu[v] = here;
+            if (here > out->mu[v]) out->mu[v] = here;
         }
     }
     return true;
@@ -60,12 +56,10 @@ static void longest_runs(const cs_atoms *a, uint32_t *run, uint32_t *engine, uin
         for (uint32_t i = a->succ[v]; i < a->succ[v + 1]; i++) {
             uint32_t s = a->succ_of[i];
             uint32_t here = run[s] + ((a->target[s] == CS_HOST) != (a->target[v] == CS_HOST));
-            if (here > run[v])
-                run[v] = here;
+            if (here > run[v]) run[v] = here;
         }
         uint32_t *most = a->target[v] == CS_HOST ? host : engine;
-        if (run[v] > *most)
-            *most = run[v];
+        if (run[v] > *most) *most = run[v];
     }
 }
 
@@ -73,8 +67,7 @@ bool cs_levels_slots(const cs_atoms *a, cs_arena *arena, uint32_t *slot)
 {
     cs_arena_mark mark = cs_arena_note(arena);
     uint32_t *label = cs_arena_alloc(arena, a->n, sizeof *label);
-    if (!label)
-        return false;
+    if (!label) return false;
     uint32_t engine, host;
     longest_runs(a, label, &engine, &host);
     bool engine_first = engine == host + 1;
@@ -84,8 +77,7 @@ bool cs_levels_slots(const cs_atoms *a, cs_arena *arena, uint32_t *slot)
         for (uint32_t i = a->pred[v]; i < a->pred[v + 1]; i++) {
             uint32_t u = a->pred_of[i];
             uint32_t here = label[u] + ((a->target[u] != CS_HOST) != on_engine);
-            if (here > label[v])
-                label[v] = here;
+            if (here > label[v]) label[v] = here;
         }
         slot[v] = !on_engine ? 0 : engine_first ? (label[v] + 1) / 2 : label[v] / 2;
     }
@@ -120,8 +112,7 @@ static uint32_t step_back(const cs_atoms *a, const cs_levels *l, uint32_t v)
 {
     for (uint32_t i = a->pred[v]; i < a->pred[v + 1]; i++) {
         uint32_t u = a->pred_of[i];
-        if (l->lam[u] + begins(l->target, u, v) == l->lam[v])
-            return u;
+        if (l->lam[u] + begins(l->target, u, v) == l->lam[v]) return u;
     }
     return CS_NONE;
 }
@@ -131,19 +122,16 @@ bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_
     uint32_t v = 0;
     while (v < a->n && (l->lam[v] != l->r || l->target[v] == CS_HOST))
         v++;
-    if (v == a->n || !l->r)
-        return true;
+    if (v == a->n || !l->r) return true;
     cs_ids back = {0}; /* node ids, last first */
     bool ok = true;
     uint32_t entry = CS_NONE; /* the node of v by which the path goes on */
     for (;;) {
         uint32_t u = l->lam[v] > 1 || l->target[v] == CS_HOST ? step_back(a, l, v) : CS_NONE;
-        if (u == CS_NONE)
-            break;
+        if (u == CS_NONE) break;
         uint32_t from = CS_NONE, to = CS_NONE;
         real_edge(w, a, u, v, &from, &to);
-        if (entry != CS_NONE && entry != to)
-            ok &= cs_vec_push(&back, entry);
+        if (entry != CS_NONE && entry != to) ok &= cs_vec_push(&back, entry);
         ok &= cs_vec_push(&back, to);
         entry = from;
         v = u;

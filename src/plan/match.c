@@ -9,16 +9,12 @@
 
 typedef bool (*same_fn)(cs_span pattern, cs_span text);
 
-static bool exact(cs_span pattern, cs_span text)
-{
-    return cs_span_eq(pattern, text);
-}
+static bool exact(cs_span pattern, cs_span text) { return cs_span_eq(pattern, text); }
 
 static bool op_is(const cs_graph *g, const cs_node *n, cs_span name)
 {
     cs_span op = cs_name(g->pool, n->op), domain = cs_name(g->pool, n->domain);
-    if (cs_span_eq(op, name))
-        return true;
+    if (cs_span_eq(op, name)) return true;
     return domain.len && name.len == domain.len + 1 + op.len && name.at[domain.len] == ':' &&
            cs_span_eq((cs_span){name.at, domain.len}, domain) &&
            cs_span_eq((cs_span){name.at + domain.len + 1, op.len}, op);
@@ -28,12 +24,10 @@ static bool node_is(const cs_graph *g, uint32_t id, cs_span name, same_fn same)
 {
     const cs_node *n = &g->nodes.at[id];
     cs_span own = cs_name(g->pool, n->name);
-    if (own.len && same(name, own))
-        return true;
+    if (own.len && same(name, own)) return true;
     for (uint32_t i = 0; i < n->n_out; i++) {
         uint32_t v = cs_outs(g, n)[i];
-        if (v != CS_NONE && same(name, cs_name(g->pool, g->values.at[v].name)))
-            return true;
+        if (v != CS_NONE && same(name, cs_name(g->pool, g->values.at[v].name))) return true;
     }
     char buffer[16];
     return same == exact && name.len && name.at[0] == '$' &&
@@ -44,15 +38,13 @@ static bool collect(const cs_graph *g, cs_span name, bool ops, same_fn same, cs_
 {
     for (uint32_t id = 0; id < g->nodes.len; id++) {
         if (node_is(g, id, name, same) || (ops && op_is(g, &g->nodes.at[id], name)))
-            if (!cs_vec_push(out, id))
-                return false;
+            if (!cs_vec_push(out, id)) return false;
     }
     return true;
 }
 
 bool cs_match_nodes(const cs_graph *g, cs_span name, bool ops, cs_ids *out)
 {
-    if (!collect(g, name, ops, exact, out))
-        return false;
+    if (!collect(g, name, ops, exact, out)) return false;
     return out->len || collect(g, name, false, cs_glob, out);
 }

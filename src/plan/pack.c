@@ -32,20 +32,20 @@ typedef struct packer {
     const cs_costs *c; /* NULL: no budget */
     uint32_t n_targets;
     bool reverse;
-    const uint64_t *key;       /* by atom */
-    const int32_t *cycle;      /* order of the accelerators; NULL: the one with most ready atoms */
+    const uint64_t *key;  /* by atom */
+    const int32_t *cycle; /* order of the accelerators; NULL: the one with most ready atoms */
     uint32_t n_cycle, at_cycle;
     /* state */
-    uint32_t *waits;           /* by atom */
-    heap *ready;               /* by target */
-    uint32_t *host, n_host;    /* ready host atoms */
-    uint32_t *stash, n_stash;  /* misfits of the open engine */
-    bool *stashed;             /* by atom */
-    uint32_t *stamp;           /* by storage: the engine that has it */
+    uint32_t *waits;          /* by atom */
+    heap *ready;              /* by target */
+    uint32_t *host, n_host;   /* ready host atoms */
+    uint32_t *stash, n_stash; /* misfits of the open engine */
+    bool *stashed;            /* by atom */
+    uint32_t *stamp;          /* by storage: the engine that has it */
     uint32_t *slot;
     uint32_t engine;
     int64_t host_cost, device_cost;
-    bool full;                 /* holds an oversized atom: takes nothing that costs */
+    bool full; /* holds an oversized atom: takes nothing that costs */
     bool ok;
 } packer;
 
@@ -69,10 +69,8 @@ static uint32_t pop(heap *h)
     uint32_t top = h->at[0].atom, i = 0;
     item x = h->at[--h->len];
     for (uint32_t c; (c = 2 * i + 1) < h->len; i = c) {
-        if (c + 1 < h->len && before(&h->at[c + 1], &h->at[c]))
-            c++;
-        if (!before(&h->at[c], &x))
-            break;
+        if (c + 1 < h->len && before(&h->at[c + 1], &h->at[c])) c++;
+        if (!before(&h->at[c], &x)) break;
         h->at[i] = h->at[c];
     }
     h->at[i] = x;
@@ -92,8 +90,7 @@ static void release_next(packer *p, uint32_t atom)
     const uint32_t *row = p->reverse ? p->a->pred : p->a->succ;
     const uint32_t *of = p->reverse ? p->a->pred_of : p->a->succ_of;
     for (uint32_t i = row[atom]; i < row[atom + 1]; i++)
-        if (!--p->waits[of[i]])
-            enqueue(p, of[i]);
+        if (!--p->waits[of[i]]) enqueue(p, of[i]);
 }
 
 static void run_hosts(packer *p)
@@ -109,8 +106,7 @@ static void added(const packer *p, uint32_t atom, int64_t *host, int64_t *device
     size_t base = (size_t)p->a->target[atom] * c->n_storages;
     *host = *device = 0;
     for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
-        if (p->stamp[c->storage[i]] == p->engine)
-            continue;
+        if (p->stamp[c->storage[i]] == p->engine) continue;
         *host = cs_sat_add(*host, c->host[base + c->storage[i]]);
         *device = cs_sat_add(*device, c->device[base + c->storage[i]]);
     }
@@ -119,10 +115,8 @@ static void added(const packer *p, uint32_t atom, int64_t *host, int64_t *device
 static bool fits(const packer *p, uint32_t atom, int64_t host, int64_t device)
 {
     int32_t t = p->a->target[atom];
-    if (p->a->oversized[atom])
-        return !p->full && !p->host_cost && !p->device_cost;
-    if (p->full)
-        return !host && !device;
+    if (p->a->oversized[atom]) return !p->full && !p->host_cost && !p->device_cost;
+    if (p->full) return !host && !device;
     return cs_sat_add(p->host_cost, host) <= p->c->host_cap[t] &&
            cs_sat_add(p->device_cost, device) <= p->c->device_cap[t];
 }
@@ -133,12 +127,10 @@ static void hold(packer *p, uint32_t atom)
     const cs_costs *c = p->c;
     for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
         uint32_t s = c->storage[i];
-        if (p->stamp[s] == p->engine)
-            continue;
+        if (p->stamp[s] == p->engine) continue;
         p->stamp[s] = p->engine;
         for (uint32_t k = c->user_row[s]; p->n_stash && k < c->user_row[s + 1]; k++) {
-            if (!p->stashed[c->user[k]])
-                continue;
+            if (!p->stashed[c->user[k]]) continue;
             p->stashed[c->user[k]] = false;
             push(p, c->user[k]);
         }
@@ -150,8 +142,7 @@ static bool place(packer *p, uint32_t atom)
     if (p->c) {
         int64_t host, device;
         added(p, atom, &host, &device);
-        if (!fits(p, atom, host, device))
-            return false;
+        if (!fits(p, atom, host, device)) return false;
         p->host_cost = cs_sat_add(p->host_cost, host);
         p->device_cost = cs_sat_add(p->device_cost, device);
         p->full |= p->a->oversized[atom];
@@ -177,8 +168,7 @@ static void fill_engine(packer *p, int32_t target)
         }
     }
     for (uint32_t i = 0; i < p->n_stash; i++) {
-        if (!p->stashed[p->stash[i]])
-            continue; /* had its second chance */
+        if (!p->stashed[p->stash[i]]) continue; /* had its second chance */
         p->stashed[p->stash[i]] = false;
         push(p, p->stash[i]);
     }
@@ -195,8 +185,7 @@ static int32_t next_target(packer *p)
     }
     for (uint32_t i = 0; i < p->n_cycle; i++) {
         int32_t t = p->cycle[p->at_cycle++ % p->n_cycle];
-        if (p->ready[t].len)
-            return t;
+        if (p->ready[t].len) return t;
     }
     return CS_HOST;
 }
@@ -208,22 +197,19 @@ static void pack_once(packer *p, cs_labels *out)
     const uint32_t *row = p->reverse ? a->succ : a->pred;
     p->slot = out->slot;
     p->engine = p->n_host = p->n_stash = p->at_cycle = 0;
-    if (p->c)
-        memset(p->stamp, 0, p->c->n_storages * sizeof *p->stamp);
+    if (p->c) memset(p->stamp, 0, p->c->n_storages * sizeof *p->stamp);
     for (uint32_t i = 0; i < a->n; i++) {
         uint32_t v = p->reverse ? a->n - 1 - i : i;
         out->slot[v] = 0;
         p->waits[v] = row[v + 1] - row[v];
-        if (!p->waits[v])
-            enqueue(p, v);
+        if (!p->waits[v]) enqueue(p, v);
     }
     run_hosts(p);
     for (int32_t t; (t = next_target(p)) != CS_HOST; run_hosts(p))
         fill_engine(p, t);
     out->engines = p->engine;
     for (uint32_t v = 0; p->reverse && v < a->n; v++)
-        if (out->slot[v])
-            out->slot[v] = p->engine + 1 - out->slot[v];
+        if (out->slot[v]) out->slot[v] = p->engine + 1 - out->slot[v];
 }
 
 /* ---- priorities ---- */
@@ -232,8 +218,7 @@ static void pack_once(packer *p, cs_labels *out)
 static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
 {
     int32_t t = a->target[atom];
-    if (!c || t == CS_HOST)
-        return 0;
+    if (!c || t == CS_HOST) return 0;
     size_t base = (size_t)t * c->n_storages;
     int64_t cost[2] = {0, 0}, cap[2] = {c->host_cap[t], c->device_cap[t]};
     for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
@@ -242,18 +227,18 @@ static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
     }
     uint32_t most = 0;
     for (int d = 0; d < 2; d++) {
-        uint32_t s = cost[d] >= cap[d] ? 1u << 31
-                                       : (uint32_t)(((unsigned __int128)cost[d] << 31) / (uint64_t)cap[d]);
-        if (cost[d] && s > most)
-            most = s;
+        uint32_t s = cost[d] >= cap[d]
+                         ? 1u << 31
+                         : (uint32_t)(((unsigned __int128)cost[d] << 31) / (uint64_t)cap[d]);
+        if (cost[d] && s > most) most = s;
     }
     return most;
 }
 
 enum { DEEP_BIG, DEEP_SMALL, BIG_DEEP, DEEP_ONLY, PRIORITIES };
 
-static void make_keys(int priority, const cs_atoms *a, const uint32_t *depth, const uint32_t *shares,
-                      uint64_t *key)
+static void make_keys(int priority, const cs_atoms *a, const uint32_t *depth,
+                      const uint32_t *shares, uint64_t *key)
 {
     for (uint32_t v = 0; v < a->n; v++) {
         uint64_t deep = UINT32_MAX - depth[v], big = UINT32_MAX - shares[v];
@@ -272,13 +257,10 @@ static uint32_t make_orders(const cs_atoms *a, uint32_t n_targets, int32_t order
     uint32_t seen = 0;
     *n = 0;
     for (uint32_t v = 0; v < a->n; v++)
-        if (a->target[v] != CS_HOST)
-            seen |= 1u << a->target[v];
+        if (a->target[v] != CS_HOST) seen |= 1u << a->target[v];
     for (uint32_t t = 0; t < n_targets; t++)
-        if (seen >> t & 1)
-            used[(*n)++] = (int32_t)t;
-    if (*n < 2 || *n > 4)
-        return 0;
+        if (seen >> t & 1) used[(*n)++] = (int32_t)t;
+    if (*n < 2 || *n > 4) return 0;
     uint32_t count = 0, total = 1;
     for (uint32_t i = 2; i <= *n; i++)
         total *= i;
@@ -306,14 +288,13 @@ static bool packer_init(packer *p, const cs_work *w, const cs_atoms *a, const cs
     p->stash = cs_arena_alloc(arena, MISFITS, sizeof *p->stash);
     p->stashed = cs_arena_zalloc(arena, a->n, sizeof *p->stashed);
     p->stamp = c ? cs_arena_zalloc(arena, c->n_storages, sizeof *p->stamp) : NULL;
-    if (!count || !p->waits || !p->ready || !p->host || !p->stash || !p->stashed || (c && !p->stamp))
+    if (!count || !p->waits || !p->ready || !p->host || !p->stash || !p->stashed ||
+        (c && !p->stamp))
         return false;
     for (uint32_t v = 0; v < a->n; v++)
-        if (a->target[v] != CS_HOST)
-            count[a->target[v]]++;
+        if (a->target[v] != CS_HOST) count[a->target[v]]++;
     for (uint32_t t = 0; t < w->n_targets; t++)
-        if (!(p->ready[t].at = cs_arena_alloc(arena, count[t], sizeof(item))))
-            return false;
+        if (!(p->ready[t].at = cs_arena_alloc(arena, count[t], sizeof(item)))) return false;
     return true;
 }
 
@@ -321,10 +302,8 @@ static bool packer_init(packer *p, const cs_work *w, const cs_atoms *a, const cs
 static bool attempt(packer *p, cs_labels *now, cs_labels *best, cs_arena *arena)
 {
     pack_once(p, now);
-    if (best->engines && now->engines > best->engines)
-        return true;
-    if (!cs_labels_stab(now, p->a, arena))
-        return false;
+    if (best->engines && now->engines > best->engines) return true;
+    if (!cs_labels_stab(now, p->a, arena)) return false;
     if (!best->engines || now->engines < best->engines || now->parts < best->parts)
         cs_labels_copy(best, now, p->a->n);
     return true;
@@ -339,8 +318,7 @@ cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs
     uint64_t *key = cs_arena_alloc(arena, a->n, sizeof *key);
     uint32_t *shares = cs_arena_alloc(arena, a->n, sizeof *shares);
     bool ok = key && shares && cs_labels_init(&now, a, arena) && packer_init(&p, w, a, c, arena);
-    if (!ok)
-        return cs_fail_memory(err);
+    if (!ok) return cs_fail_memory(err);
     for (uint32_t v = 0; v < a->n; v++)
         shares[v] = share(c, a, v);
     int32_t orders[ORDERS_MAX][4];
@@ -354,13 +332,11 @@ cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs
             p.reverse = reverse;
             make_keys(priority, a, reverse ? l->lam : l->mu, shares, key);
             for (uint32_t order = 0; ok && order <= n_orders; order++) {
-                if (best->engines && (work += a->n) > PACK_WORK)
-                    goto done;
+                if (best->engines && (work += a->n) > PACK_WORK) goto done;
                 p.cycle = order < n_orders ? orders[order] : NULL;
                 ok = attempt(&p, &now, best, arena);
                 cutset_status s = cs_progress(&w->opts->progress, "packing", work, PACK_WORK, err);
-                if (s)
-                    return s;
+                if (s) return s;
             }
         }
         if (best->engines == lower && priority)

@@ -13,8 +13,8 @@
 
 typedef struct matcher {
     cs_work *w;
-    bool *taken;     /* by node */
-    cs_map starts;   /* (target, domain, op) -> may a pattern start here: 0 or 1 */
+    bool *taken;                 /* by node */
+    cs_map starts;               /* (target, domain, op) -> may a pattern start here: 0 or 1 */
     cs_str quantize, dequantize; /* CS_NONE: not in this model */
 } matcher;
 
@@ -39,13 +39,10 @@ static uint32_t sole_reader(const cs_work *w, uint32_t node)
     uint32_t reader = CS_NONE;
     for (uint32_t i = 0; i < n->n_out; i++) {
         uint32_t v = cs_outs(g, n)[i];
-        if (v == CS_NONE)
-            continue;
+        if (v == CS_NONE) continue;
         uint32_t uses = g->use[v + 1] - g->use[v];
-        if (w->is_output[v] || uses > 1 || (uses && i > 0))
-            return CS_NONE;
-        if (uses)
-            reader = g->user[g->use[v]];
+        if (w->is_output[v] || uses > 1 || (uses && i > 0)) return CS_NONE;
+        if (uses) reader = g->user[g->use[v]];
     }
     return reader;
 }
@@ -54,8 +51,7 @@ static bool add_match(matcher *m, const char *name, const uint32_t *nodes, uint3
 {
     cs_work *w = m->w;
     cs_match match = {name, (uint32_t)w->match_nodes.len, n, false};
-    if (!cs_vec_room(&w->match_nodes, n) || !cs_vec_push(&w->matches, match))
-        return false;
+    if (!cs_vec_room(&w->match_nodes, n) || !cs_vec_push(&w->matches, match)) return false;
     for (uint32_t i = 0; i < n; i++) {
         m->taken[nodes[i]] = true;
         (void)cs_vec_push(&w->match_nodes, nodes[i]);
@@ -76,11 +72,9 @@ static int match_chain(matcher *m, const cs_pattern *p, uint32_t start)
     uint32_t nodes[MAX_CHAIN];
     int32_t target = m->w->target[start];
     uint32_t node = start;
-    if (p->n_steps > MAX_CHAIN)
-        return 0;
+    if (p->n_steps > MAX_CHAIN) return 0;
     for (size_t i = 0; i < p->n_steps; i++) {
-        if (i > 0)
-            node = sole_reader(m->w, node);
+        if (i > 0) node = sole_reader(m->w, node);
         if (node == CS_NONE || !free_on(m, node, target) ||
             !op_in_step(m->w->g, &m->w->g->nodes.at[node], &p->steps[i]))
             return 0;
@@ -106,15 +100,13 @@ static bool add_quantizers(matcher *m, uint32_t node, cs_ids *unit)
         if (other != CS_NONE && (m->w->is_output[other] || g->use[other] != g->use[other + 1]))
             return true;
     }
-    if (v == CS_NONE || m->w->is_output[v])
-        return true;
+    if (v == CS_NONE || m->w->is_output[v]) return true;
     for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
         if (!is_op(m, g->user[u], m->quantize) || !free_on(m, g->user[u], m->w->target[node]) ||
             cs_node_arg(g, &g->nodes.at[g->user[u]], 0) != v)
             return true;
     for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
-        if (!cs_vec_push(unit, g->user[u]))
-            return false;
+        if (!cs_vec_push(unit, g->user[u])) return false;
     return true;
 }
 
@@ -129,8 +121,7 @@ static int match_qdq(matcher *m, const cs_pattern *p, uint32_t node)
     bool ok = cs_vec_push(&unit, node);
     for (uint32_t i = 0; ok && i < n->n_arg; i++) {
         uint32_t v = cs_args(g, n)[i];
-        if (v == CS_NONE || g->values.at[v].origin != CS_ORIGIN_NODE)
-            continue;
+        if (v == CS_NONE || g->values.at[v].origin != CS_ORIGIN_NODE) continue;
         uint32_t from = g->values.at[v].from;
         bool twice = false;
         for (size_t k = 0; k < unit.len; k++)
@@ -153,8 +144,7 @@ static int may_start(matcher *m, uint32_t node)
     const cutset_target *t = m->w->targets[m->w->target[node]];
     uint64_t key = ((uint64_t)n->op << 32 | n->domain) ^ (uint64_t)m->w->target[node] << 58;
     uint32_t known = cs_map_get(&m->starts, key);
-    if (known != CS_NONE)
-        return (int)known;
+    if (known != CS_NONE) return (int)known;
     uint32_t yes = 0;
     for (size_t i = 0; i < t->n_patterns; i++)
         yes |= t->patterns[i].qdq ? m->dequantize != CS_NONE
@@ -165,15 +155,13 @@ static int may_start(matcher *m, uint32_t node)
 static int match_at(matcher *m, uint32_t node)
 {
     int32_t target = m->w->target[node];
-    if (target == CS_HOST || m->taken[node] || !m->w->targets[target]->n_patterns)
-        return 0;
+    if (target == CS_HOST || m->taken[node] || !m->w->targets[target]->n_patterns) return 0;
     int some = may_start(m, node);
     const cutset_target *t = m->w->targets[target];
     for (size_t i = 0; some == 1 && i < t->n_patterns; i++) {
         const cs_pattern *p = &t->patterns[i];
         int found = p->qdq ? match_qdq(m, p, node) : match_chain(m, p, node);
-        if (found)
-            return found;
+        if (found) return found;
     }
     return some < 0 ? -1 : 0;
 }
@@ -199,8 +187,7 @@ bool cs_patterns_break(cs_work *w, const cs_atoms *a, const bool *which)
     bool some = false;
     for (size_t i = 0; i < w->matches.len; i++) {
         cs_match *m = &w->matches.at[i];
-        if (!m->broken && which[a->of[w->match_nodes.at[m->first]]])
-            m->broken = some = true;
+        if (!m->broken && which[a->of[w->match_nodes.at[m->first]]]) m->broken = some = true;
     }
     return some;
 }

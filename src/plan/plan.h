@@ -30,7 +30,7 @@ typedef struct cs_op_count {
 
 typedef struct cs_part {
     uint32_t id;
-    int32_t target;     /* index into targets; -1 = host */
+    int32_t target; /* index into targets; -1 = host */
     cs_str file;
     uint32_t node, n_node;     /* plan->nodes: execution order */
     uint32_t op, n_op;         /* plan->ops: sorted by count, then name */
@@ -38,32 +38,37 @@ typedef struct cs_part {
     uint32_t output, n_output; /* plan->refs: order of production */
     uint32_t weights;          /* distinct storages */
     int64_t weight_bytes;
-    int64_t activation_peak;   /* -1: unknown, see needs */
+    int64_t activation_peak; /* -1: unknown, see needs */
     int64_t host_build_bytes, device_bytes;
     bool oversized;
     uint64_t hash;
     int32_t same_as, same_structure; /* part id or -1 */
-    uint32_t need, n_need;     /* plan->needs: what the forecast lacks */
+    uint32_t need, n_need;           /* plan->needs: what the forecast lacks */
 } cs_part;
 
 typedef struct cs_boundary {
-    uint32_t value;            /* index into plan->values */
-    int64_t bytes;             /* -1 unknown */
-    uint32_t from;             /* part id */
-    uint32_t to, n_to;         /* plan->readers: part ids, ascending */
+    uint32_t value;    /* index into plan->values */
+    int64_t bytes;     /* -1 unknown */
+    uint32_t from;     /* part id */
+    uint32_t to, n_to; /* plan->readers: part ids, ascending */
 } cs_boundary;
 
 typedef struct cs_fallback {
-    cs_str label, name, op;    /* as plans spell the node; ONNX node name; operator */
-    int32_t target;            /* the target that refused (the first named) */
+    cs_str label, name, op; /* as plans spell the node; ONNX node name; operator */
+    int32_t target;         /* the target that refused (the first named) */
     cs_rule rule;
     cs_str why;
-    int64_t saved;             /* engines saved if supported; -1: not computed */
+    int64_t saved; /* engines saved if supported; -1: not computed */
 } cs_fallback;
 
-typedef enum cs_bound_kind { CS_BOUND_PATH, CS_BOUND_VOLUME, CS_BOUND_WINDOW, CS_BOUND_SEARCH } cs_bound_kind;
+typedef enum cs_bound_kind {
+    CS_BOUND_PATH,
+    CS_BOUND_VOLUME,
+    CS_BOUND_WINDOW,
+    CS_BOUND_SEARCH
+} cs_bound_kind;
 
-typedef struct cs_plan_options { /* every effective option, as recorded */
+typedef struct cs_plan_options {                   /* every effective option, as recorded */
     int64_t host_memory, device_memory, min_nodes; /* 0 = none */
     cutset_oversize oversize;
     bool connected;
@@ -75,7 +80,8 @@ struct cutset_plan {
     cs_strtab names;
     bool bound; /* ids are valid for a graph of hash `model_hash` */
 
-    char *model_path; /* as given by the caller, or absolute after reading a plan.json; NULL = memory, "-" = stdin */
+    char *
+        model_path; /* as given by the caller, or absolute after reading a plan.json; NULL = memory, "-" = stdin */
     uint64_t model_hash;
     uint64_t model_nodes;
     int64_t model_weight_bytes;
@@ -90,8 +96,8 @@ struct cutset_plan {
     cs_strs certificate;
 
     CS_VEC(cs_part) parts;
-    cs_strs node_label;         /* by position in `nodes` */
-    CS_VEC(uint32_t) nodes;     /* graph node ids, parts one after the other (when bound) */
+    cs_strs node_label;     /* by position in `nodes` */
+    CS_VEC(uint32_t) nodes; /* graph node ids, parts one after the other (when bound) */
     CS_VEC(cs_op_count) ops;
     CS_VEC(uint32_t) refs;      /* indexes into `values` */
     cs_strs values;             /* names of the values that parts pass on or take in */
@@ -101,7 +107,7 @@ struct cutset_plan {
     CS_VEC(uint32_t) readers;
     CS_VEC(cs_fallback) fallback;
     cs_strs needs;
-    cs_strs notes;              /* for the user: broken patterns and such; not in plan.json */
+    cs_strs notes; /* for the user: broken patterns and such; not in plan.json */
 };
 
 cutset_plan *cs_plan_new(void); /* empty; NULL: no memory */
@@ -109,9 +115,9 @@ void cs_plan_free(cutset_plan *plan);
 
 /* What a plan is made from. */
 typedef struct cs_plan_source {
-    const cs_graph *graph; /* sealed, inferred */
-    const char *path;      /* or NULL */
-    uint64_t hash;         /* cs_model_hash */
+    const cs_graph *graph;        /* sealed, inferred */
+    const char *path;             /* or NULL */
+    uint64_t hash;                /* cs_model_hash */
     const cutset_open_opts *open; /* --shape, --dim, --type as given; may be NULL */
     bool onnx; /* parts can be written: every boundary value needs an element type and a rank */
 } cs_plan_source;

@@ -24,22 +24,25 @@ typedef struct cs_match {
  * by their first node. Rows are compressed; edges between atoms stand once. */
 typedef struct cs_atoms {
     uint32_t n;
-    uint32_t *of;           /* by node */
-    uint32_t *first, *node; /* nodes by atom, in topological order */
-    int32_t *target;        /* by atom */
-    bool *pinned;           /* by atom: holds a node that may not leave its accelerator */
-    bool *oversized;        /* by atom: alone over a budget, kept as an engine */
+    uint32_t *of;             /* by node */
+    uint32_t *first, *node;   /* nodes by atom, in topological order */
+    int32_t *target;          /* by atom */
+    bool *pinned;             /* by atom: holds a node that may not leave its accelerator */
+    bool *oversized;          /* by atom: alone over a budget, kept as an engine */
     uint32_t *pred, *pred_of; /* rows: preds of a = pred_of[pred[a] .. pred[a+1]) */
     uint32_t *succ, *succ_of;
 } cs_atoms;
-static inline uint32_t cs_atom_size(const cs_atoms *a, uint32_t i) { return a->first[i + 1] - a->first[i]; }
+static inline uint32_t cs_atom_size(const cs_atoms *a, uint32_t i)
+{
+    return a->first[i + 1] - a->first[i];
+}
 
 /* Storages by atom, and what each costs on its atom's target (without base). */
 typedef struct cs_costs {
     uint32_t n_storages;
-    uint32_t *row, *storage;      /* distinct storages of atom a: storage[row[a] .. row[a+1]) */
-    uint32_t *user_row, *user;    /* atoms by storage */
-    int64_t *host, *device;       /* by target * n_storages + storage */
+    uint32_t *row, *storage;        /* distinct storages of atom a: storage[row[a] .. row[a+1]) */
+    uint32_t *user_row, *user;      /* atoms by storage */
+    int64_t *host, *device;         /* by target * n_storages + storage */
     int64_t *host_cap, *device_cap; /* by target: budget - base; INT64_MAX = none; may be < 0 */
 } cs_costs;
 
@@ -53,7 +56,7 @@ typedef struct cs_work {
     uint32_t n_nodes;
     bool budget; /* some engine has one */
 
-    cs_arena arena; /* as long as the decision is made */
+    cs_arena arena;    /* as long as the decision is made */
     uint32_t *mask;    /* by node */
     int32_t *target;   /* by node */
     bool *pinned;      /* by node */
@@ -64,7 +67,7 @@ typedef struct cs_work {
     bool grouped;      /* some group has two nodes */
     CS_VEC(cs_match) matches;
     CS_VEC(uint32_t) match_nodes;
-    CS_VEC(cs_edge) ties; /* nodes that a boundary rule keeps together */
+    CS_VEC(cs_edge) ties;       /* nodes that a boundary rule keeps together */
     CS_VEC(cs_str) group_names; /* parallel to group_heads: a node of each named group */
     CS_VEC(uint32_t) group_heads;
 } cs_work;
@@ -119,9 +122,9 @@ cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bo
 
 /* ---- levels.c (theory: Theorems 1-3) ---- */
 typedef struct cs_levels {
-    uint32_t r;    /* most engine stretches on a path: no plan has fewer engines */
-    uint32_t *lam; /* by atom: most stretches on a path that ends here */
-    uint32_t *mu;  /* ... that starts here */
+    uint32_t r;            /* most engine stretches on a path: no plan has fewer engines */
+    uint32_t *lam;         /* by atom: most stretches on a path that ends here */
+    uint32_t *mu;          /* ... that starts here */
     const int32_t *target; /* what they were computed for */
 } cs_levels;
 /* `target` by atom (may differ from atoms->target: what-if). */
@@ -136,9 +139,9 @@ bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_
 /* ---- a labelling: engines in order, host atoms between them ---- */
 typedef struct cs_labels {
     uint32_t engines;
-    uint32_t *slot;   /* by atom: engine 1..engines; 0 = host */
-    uint32_t *gap;    /* by atom, host: runs after engine `gap` (0..engines); set by cs_labels_stab */
-    uint32_t parts;   /* set by cs_labels_stab */
+    uint32_t *slot; /* by atom: engine 1..engines; 0 = host */
+    uint32_t *gap;  /* by atom, host: runs after engine `gap` (0..engines); set by cs_labels_stab */
+    uint32_t parts; /* set by cs_labels_stab */
 } cs_labels;
 bool cs_labels_init(cs_labels *l, const cs_atoms *a, cs_arena *arena);
 void cs_labels_copy(cs_labels *to, const cs_labels *from, uint32_t n);

@@ -19,10 +19,10 @@ typedef struct op_row {
 typedef struct facts {
     const cs_graph *graph;
     CS_VEC(op_row) ops;
-    cs_map index;          /* (domain, op) -> row */
+    cs_map index; /* (domain, op) -> row */
     uint64_t body_nodes, bodies, calls, effects, random;
     uint64_t values, untyped; /* made by nodes of the main graph; without element type or rank */
-    cs_str example;        /* the first untyped one */
+    cs_str example;           /* the first untyped one */
     int64_t bytes[CS_ELEM_COUNT], total;
     uint32_t storages[CS_ELEM_COUNT];
 } facts;
@@ -33,7 +33,8 @@ static bool count_op(facts *f, const cs_node *n)
     uint32_t row = cs_map_get(&f->index, key);
     if (row == CS_NONE) {
         row = (uint32_t)f->ops.len;
-        if (!cs_vec_push(&f->ops, ((op_row){n->domain, n->op, 0})) || !cs_map_put(&f->index, key, row))
+        if (!cs_vec_push(&f->ops, ((op_row){n->domain, n->op, 0})) ||
+            !cs_map_put(&f->index, key, row))
             return false;
     }
     f->ops.at[row].count++;
@@ -49,12 +50,10 @@ static bool count_nodes(facts *f, const cs_graph *g, bool body)
         f->calls += call;
         f->effects += (n->flags & CS_NODE_EFFECT) || n->n_write;
         f->random += !body && n->flags & CS_NODE_RANDOM;
-        if (!body && !count_op(f, n))
-            return false;
+        if (!body && !count_op(f, n)) return false;
         for (uint32_t b = 0; b < n->n_body; b++) {
             f->bodies += !call;
-            if (!call && !count_nodes(f, g->bodies.at[n->body + b].graph, true))
-                return false;
+            if (!call && !count_nodes(f, g->bodies.at[n->body + b].graph, true)) return false;
         }
     }
     return true;
@@ -64,13 +63,10 @@ static void count_values(facts *f)
 {
     const cs_graph *g = f->graph;
     for (size_t v = 0; v < g->values.len; v++) {
-        if (g->values.at[v].origin != CS_ORIGIN_NODE)
-            continue;
+        if (g->values.at[v].origin != CS_ORIGIN_NODE) continue;
         f->values++;
-        if (cs_type_is_ranked(g->pool, g->values.at[v].type))
-            continue;
-        if (!f->untyped++)
-            f->example = g->values.at[v].name;
+        if (cs_type_is_ranked(g->pool, g->values.at[v].type)) continue;
+        if (!f->untyped++) f->example = g->values.at[v].name;
     }
     for (size_t s = 0; s < g->storages.len; s++) {
         const cs_storage *st = &g->storages.at[s];
@@ -83,8 +79,7 @@ static void count_values(facts *f)
 static int by_count(const void *x, const void *y, void *pool)
 {
     const op_row *a = x, *b = y;
-    if (a->count != b->count)
-        return a->count < b->count ? 1 : -1;
+    if (a->count != b->count) return a->count < b->count ? 1 : -1;
     int c = cs_span_cmp(cs_name(pool, a->op), cs_name(pool, b->op));
     return c ? c : cs_span_cmp(cs_name(pool, a->domain), cs_name(pool, b->domain));
 }
@@ -92,8 +87,7 @@ static int by_count(const void *x, const void *y, void *pool)
 static bool gather(facts *f, const cs_graph *g)
 {
     *f = (facts){.graph = g};
-    if (!count_nodes(f, g, false))
-        return false;
+    if (!count_nodes(f, g, false)) return false;
     count_values(f);
     qsort_r(f->ops.at, f->ops.len, sizeof *f->ops.at, by_count, (void *)g->pool);
     return true;
@@ -104,8 +98,7 @@ static bool gather(facts *f, const cs_graph *g)
 static cutset_status put_type(cs_json *j, const cs_pool *pool, cs_type type, cutset_error *err)
 {
     cs_chars text = {0};
-    if (!cs_type_print(pool, type, &text))
-        return cs_vec_fini(&text), cs_fail_memory(err);
+    if (!cs_type_print(pool, type, &text)) return cs_vec_fini(&text), cs_fail_memory(err);
     cs_json_put_string(j, "type", (cs_span){text.at, text.len});
     cs_vec_fini(&text);
     return CUTSET_OK;
@@ -149,8 +142,7 @@ static cutset_status as_json(const facts *f, const cs_onnx *onnx, cs_out *out, c
     cs_json_object(j);
     cs_json_put_text(j, "format", onnx ? "onnx" : "text");
     cs_json_put_string(j, "name", cs_name(g->pool, g->name));
-    if (onnx)
-        cs_json_put_int(j, "ir_version", onnx->ir_version);
+    if (onnx) cs_json_put_int(j, "ir_version", onnx->ir_version);
     cs_json_key(j, "opsets");
     cs_json_object_line(j);
     for (size_t i = 0; i < g->opsets.len; i++) {
@@ -169,14 +161,12 @@ static cutset_status as_json(const facts *f, const cs_onnx *onnx, cs_out *out, c
     cs_json_key(j, "weight_bytes_by_type");
     cs_json_object_line(j);
     for (int e = 0; e < CS_ELEM_COUNT; e++)
-        if (f->storages[e])
-            cs_json_put_int(j, cs_elem_name((cs_elem)e), f->bytes[e]);
+        if (f->storages[e]) cs_json_put_int(j, cs_elem_name((cs_elem)e), f->bytes[e]);
     cs_json_end(j);
     cs_json_put_int(j, "values", (int64_t)f->values);
     cs_json_put_int(j, "values_without_type", (int64_t)f->untyped);
     cutset_status s = put_values(j, "inputs", g, g->inputs.at, g->inputs.len, err);
-    if (!s)
-        s = put_values(j, "outputs", g, g->outputs.at, g->outputs.len, err);
+    if (!s) s = put_values(j, "outputs", g, g->outputs.at, g->outputs.len, err);
     put_ops(j, f);
     cs_json_key(j, "notes");
     cs_json_array(j);
@@ -199,8 +189,7 @@ static cutset_status list_values(const char *what, const cs_graph *g, const uint
     for (size_t i = 0; i < n && i < ROWS_VALUES; i++) {
         const cs_value *v = &g->values.at[at[i]];
         cs_chars type = {0};
-        if (!cs_type_print(g->pool, v->type, &type))
-            return cs_vec_fini(&type), cs_fail_memory(err);
+        if (!cs_type_print(g->pool, v->type, &type)) return cs_vec_fini(&type), cs_fail_memory(err);
         cs_line_printf(&line, "%-8s ", i ? "" : what);
         cs_line_span(&line, cs_name(g->pool, v->name));
         cs_line_printf(&line, " : ");
@@ -208,8 +197,7 @@ static cutset_status list_values(const char *what, const cs_graph *g, const uint
         cs_line_put(&line, out);
         cs_vec_fini(&type);
     }
-    if (n > ROWS_VALUES)
-        cs_out_printf(out, "         ... and %zu more\n", n - ROWS_VALUES);
+    if (n > ROWS_VALUES) cs_out_printf(out, "         ... and %zu more\n", n - ROWS_VALUES);
     return CUTSET_OK;
 }
 
@@ -228,7 +216,8 @@ static void list_ops(const facts *f, cs_out *out)
         cs_line_put(&line, out);
     }
     if (f->ops.len > ROWS_OPS)
-        cs_out_printf(out, "         ... and %zu more operators (--json lists all)\n", f->ops.len - ROWS_OPS);
+        cs_out_printf(out, "         ... and %zu more operators (--json lists all)\n",
+                      f->ops.len - ROWS_OPS);
 }
 
 static void list_weights(const facts *f, cs_out *out)
@@ -239,8 +228,7 @@ static void list_weights(const facts *f, cs_out *out)
     cs_line_printf(&line, " in ");
     cs_line_count(&line, f->graph->storages.len, "tensor", "tensors");
     for (int e = 0; e < CS_ELEM_COUNT; e++) {
-        if (!f->bytes[e])
-            continue;
+        if (!f->bytes[e]) continue;
         cs_line_printf(&line, ", %s ", cs_elem_name((cs_elem)e));
         cs_line_size(&line, f->bytes[e]);
     }
@@ -280,10 +268,8 @@ static void list_nodes(const facts *f, cs_out *out)
         cs_line_printf(&line, ", ");
         cs_line_count(&line, f->calls, "function call", "function calls");
     }
-    if (f->effects)
-        cs_line_printf(&line, ", %" PRIu64 " with effects", f->effects);
-    if (f->random)
-        cs_line_printf(&line, ", %" PRIu64 " random", f->random);
+    if (f->effects) cs_line_printf(&line, ", %" PRIu64 " with effects", f->effects);
+    if (f->random) cs_line_printf(&line, ", %" PRIu64 " random", f->random);
     cs_line_put(&line, out);
 }
 
@@ -294,7 +280,8 @@ static void list_unknown(const facts *f, cs_out *out)
     if (!f->untyped) {
         cs_line_printf(&line, "element type and rank of every value are known");
     } else {
-        cs_line_printf(&line, "%" PRIu64 " of %" PRIu64 " values unknown, the first is ", f->untyped, f->values);
+        cs_line_printf(&line, "%" PRIu64 " of %" PRIu64 " values unknown, the first is ",
+                       f->untyped, f->values);
         cs_line_span(&line, cs_name(f->graph->pool, f->example));
     }
     cs_line_put(&line, out);
@@ -313,8 +300,7 @@ cutset_status cs_report_model(const cs_graph *graph, const cs_onnx *onnx, bool j
         list_weights(&f, out);
         list_unknown(&f, out);
         s = list_values("inputs", graph, graph->inputs.at, graph->inputs.len, out, err);
-        if (!s)
-            s = list_values("outputs", graph, graph->outputs.at, graph->outputs.len, out, err);
+        if (!s) s = list_values("outputs", graph, graph->outputs.at, graph->outputs.len, out, err);
         list_ops(&f, out);
     }
     cs_vec_fini(&f.ops);

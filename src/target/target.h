@@ -11,10 +11,12 @@
 #include "graph/graph.h"
 
 /* Why a node stands on the host; the names are those of plan.json. */
-#define CS_RULES(X)                                                                                \
-    X(OP, "op") X(TYPE, "type") X(RANK, "rank") X(SHAPE, "shape") X(ATTR, "attr")                  \
-    X(CONST, "const") X(OPSET, "opset") X(DDS, "dds") X(BOUNDARY, "boundary") X(USER, "user")      \
+/* clang-format off */
+#define CS_RULES(X) \
+    X(OP, "op") X(TYPE, "type") X(RANK, "rank") X(SHAPE, "shape") X(ATTR, "attr") \
+    X(CONST, "const") X(OPSET, "opset") X(DDS, "dds") X(BOUNDARY, "boundary") X(USER, "user") \
     X(SIZE, "size") X(LIMIT, "limit") X(BENEFIT, "benefit") X(GROUP, "group") X(BUDGET, "budget")
+/* clang-format on */
 typedef enum cs_rule {
     CS_RULE_NONE = 0,
 #define CS_RULE_ENUM(name, text) CS_RULE_##name,
@@ -30,7 +32,7 @@ typedef struct cs_memory_model {
     int64_t host_base, device_base;
     int64_t host_factor[CS_ELEM_COUNT], device_factor[CS_ELEM_COUNT];
 } cs_memory_model;
-int64_t cs_memory_host(const cs_memory_model *m, const cs_storage *s);   /* of one storage, no base */
+int64_t cs_memory_host(const cs_memory_model *m, const cs_storage *s); /* of one storage, no base */
 int64_t cs_memory_device(const cs_memory_model *m, const cs_storage *s);
 
 /* A fusion pattern: a chain of steps, each a set of operators; the output of a step is read by the
@@ -43,15 +45,15 @@ typedef struct cs_pattern {
     struct cs_step {
         char **ops; /* operator names, "domain:Op" outside ai.onnx */
         size_t n_ops;
-    } *steps;
+    } * steps;
 } cs_pattern;
 
 /* The opaque cutset_target; fields below are read by plan and api, the rest is private. */
 struct cutset_target {
     char *name;
-    uint64_t hash;     /* of the file's bytes */
-    bool marked_only;  /* acc */
-    bool refit;        /* weights: refit */
+    uint64_t hash;    /* of the file's bytes */
+    bool marked_only; /* acc */
+    bool refit;       /* weights: refit */
     cs_memory_model memory;
     cs_pattern *patterns;
     size_t n_patterns;
