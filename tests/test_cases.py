@@ -116,10 +116,6 @@ def command(args, text=None):
 
 # ---- expectations ----
 
-def names(text):
-    return text.split()
-
-
 def counts(plan):
     goal, parts = plan["objective"], plan["parts"]
     engines = [p for p in parts if p["target"] != "host"]
@@ -159,16 +155,19 @@ def matches(plan, expect):
     """Faults of one expectation, not of counts."""
     word, _, rest = expect.partition(" ")
     part_of = {name: p for p in plan["parts"] for name in p["nodes"]}
+    placed = re.fullmatch(r"(\S+?)\{([^}]*)\}", expect)
+    mentioned = placed[2].split() if placed else rest.split() if word in ("together", "apart") else []
+    if set(mentioned) - set(part_of):
+        return [f"no node {' '.join(set(mentioned) - set(part_of))}"]
     if word == "parts":
-        wanted = [(t, sorted(names(some))) for t, some in re.findall(r"(\S+?)\{([^}]*)\}", rest)]
+        wanted = [(t, sorted(some.split())) for t, some in re.findall(r"(\S+?)\{([^}]*)\}", rest)]
         found = [(p["target"], sorted(p["nodes"])) for p in plan["parts"]]
         return [] if found == wanted else [f"parts {show(plan['parts'])}, expected {rest}"]
-    placed = re.fullmatch(r"(\S+?)\{([^}]*)\}", expect)
     if placed:
-        wrong = [n for n in names(placed[2]) if part_of[n]["target"] != placed[1]]
+        wrong = [n for n in mentioned if part_of[n]["target"] != placed[1]]
         return [f"not on {placed[1]}: {' '.join(wrong)}"] if wrong else []
     if word in ("together", "apart"):
-        ids = [part_of[n]["id"] for n in names(rest)]
+        ids = [part_of[n]["id"] for n in mentioned]
         good = len(set(ids)) == (1 if word == "together" else len(ids))
         return [] if good else [f"{rest} are in parts {ids}, expected {word}"]
     if word in ("rule", "saved"):
@@ -221,8 +220,8 @@ def one_line(said):
 
 
 def run_case(case, bless):
-    """The faults of one file, as lines."""
-    faults, graph, plans = [], None, []
+    """The faults of one file, as lines; how many runs it has, how many plans were searched for."""
+    faults, graph, plans, searched = [], None, [], 0
     model = os.path.relpath(case.path, SOURCE) if case.path else "-"
     text = None if case.path else case.text
     for run in case.runs:
@@ -238,13 +237,15 @@ def run_case(case, bless):
             graph = graph or cut.read(case.text)
             here += [] if not said else [f"unexpected: {said.strip()}"]
             here += check_plan(case, run, plan, bless)
-            here += plan_checks.check(graph, plan, run.options())
+            wrong, known = plan_checks.check(graph, plan, run.options())
+            here += wrong
+            searched += known
             plans.append((run, plan))
         faults += [f"{case.name}: {' '.join(run.command)}: {fault}" for fault in here]
     faults += [f"{case.name}: {fault}" for fault in round_trip(model, text, plans)]
     if bless and case.path and case.text != case.path.read_text():
         case.path.write_text(case.text)
-    return faults, len(case.runs)
+    return faults, len(case.runs), searched
 
 
 def round_trip(model, text, plans):
@@ -265,7 +266,25 @@ def round_trip(model, text, plans):
         different = [key for key in plan if plan[key] != replanned[key]]
         if different:
             return [f"the plan of the written text differs in {', '.join(different)}"]
+        return reordered(run, plan, written)
     return []
+
+
+def reordered(run, plan, text):
+    """The nodes in reverse order: the same counts, where these do not depend on chance."""
+    budget, targets = run.options()["budget"], plan["targets"]
+    if budget or len(targets) > 1 or "--connected" in run.command or re.search(r"[$!]|\n%\S+ = ", text):
+        return []
+    blocks = re.findall(r"^(?:[%_(].* \{\n(?:.*\n)*?\}|[^ }].*)\n", text, re.M)
+    nodes = [b for b in blocks if b[0] in "%_("]
+    others = [b for b in blocks if b[0] not in "%_("]
+    code, out, said = command(run.args("-") + ["--json"], "".join(others + nodes[::-1]))
+    if code:
+        return [f"with its nodes reversed: exit {code}: {said.strip()[-600:]}"]
+    goal, other = plan["objective"], json.loads(out)["objective"]
+    keys = ["engines", "engines_bound"] + ["parts"] * ("--min-nodes" not in run.command)
+    return [f"with its nodes reversed: {key}={other[key]}, not {goal[key]}"
+            for key in keys if goal[key] != other[key]]
 
 
 def run_bad(case, _bless):
@@ -280,10 +299,54 @@ def run_bad(case, _bless):
             faults.append(f"{where}: it said\n  {said.strip()}\n  expected\n  {run.stderr}")
         if out:
             faults.append(f"{where}: something on stdout: {out[:200]}")
-    return faults, len(case.runs)
+    return faults, len(case.runs), 0
+
+
+def self_test():
+    """The checks must see what is wrong: a good plan, spoilt in one way at a time."""
+    case = Case("g01", (CASES / "g01.cut").read_text())
+    text = command(case.runs[0].args("-") + ["--json"], case.text)[1]
+    graph, options = cut.read(case.text), case.runs[0].options()
+
+    def move(plan, name, to):
+        for part in plan["parts"]:
+            part["nodes"] = [n for n in part["nodes"] if n != name]
+        plan["parts"][to]["nodes"].append(name)
+
+    def merge_hosts(plan):
+        plan["parts"][2]["target"] = "host"
+
+    spoilt = [lambda p: p["parts"][0]["nodes"].pop(), lambda p: move(p, "add5", 2),
+              lambda p: move(p, "add3", 2), lambda p: p["parts"][0]["nodes"].reverse(),
+              lambda p: p["parts"].reverse(), merge_hosts, lambda p: p["boundaries"].pop(),
+              lambda p: p["boundaries"][0].update(bytes=8), lambda p: p["fallback"].pop(),
+              lambda p: p["fallback"][0].update(rule="op"), lambda p: p["certificate"].pop(),
+              lambda p: p["certificate"].insert(0, "r2"), lambda p: p["parts"][0]["inputs"].reverse(),
+              lambda p: p["parts"][4]["outputs"].append("add5"),
+              lambda p: p["parts"][0].update(weight_bytes=4),
+              lambda p: p["parts"][0].update(activation_peak_bytes=4),
+              lambda p: p["fallback"][0].update(engines_saved_if_supported=2)]
+    spoilt += [lambda p, key=key, value=value: p["objective"].update({key: value})
+               for key, value in (("engines", 2), ("engines_bound", 2), ("engines_bound", 4),
+                                  ("engines_proved", False), ("parts", 4), ("boundary_bytes", 95),
+                                  ("boundary_bytes_bound", 80), ("boundaries_unknown", 1))]
+    for spoil in spoilt:
+        plan = json.loads(text)
+        assert not plan_checks.check(graph, plan, options)[0]
+        spoil(plan)
+        assert plan_checks.check(graph, plan, options)[0], f"not seen: {spoilt.index(spoil)}"
+    plan = json.loads(text)
+    for wrong in ("engines=2", "bound=4", "gap", "kept=7", "parts acc{add} host{r1}", "host{add}",
+                  "acc{r1}", "together add r1", "apart add add1", "rule r1=op", "saved r1=0",
+                  "part 0 outputs=add", "part 9 inputs=a", "boundary add1 bytes=8", "output add4 from=0",
+                  "acc{nobody}", "something else"):
+        run = Run("plan", 0)
+        run.expects = [(0, wrong)]
+        assert check_plan(case, run, plan, False), f"not seen: {wrong}"
 
 
 def main(args):
+    self_test()
     bless = "--bless" in args
     chosen = {a for a in args if not a.startswith("-")}
     work = [(run_case, Case(p.stem, p.read_text(), p)) for p in sorted(CASES.glob("*.cut"))]
@@ -292,9 +355,10 @@ def main(args):
     work = [(call, case) for call, case in work if not chosen or case.name in chosen]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda item: item[0](item[1], bless), work))
-    faults = [fault for some, _ in results for fault in some]
+    faults = [fault for some, _, _ in results for fault in some]
     print(*faults, sep="\n", end="\n" if faults else "")
-    print(f"{len(work)} files, {sum(n for _, n in results)} runs, {len(faults)} faults")
+    print(f"{len(work)} files, {sum(n for _, n, _ in results)} runs, {sum(n for _, _, n in results)} plans "
+          f"compared with a search, {len(faults)} faults")
     return 1 if faults or not work else 0
 
 

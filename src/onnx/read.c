@@ -178,7 +178,8 @@ static cutset_status read_model(cs_reader *r, fields *f)
         CS_TRY(read_field(r, f, &w));
     if (w.bad && !f->has_graph && !f->has_ir)
         return cs_fail_at(r->err, CUTSET_BAD, 0,
-                          "this is not an ONNX model: neither protobuf nor a format known here");
+                          "this is neither an ONNX model nor a text graph; a text graph begins with "
+                          "a line such as 'graph NAME' or 'input %%x : f32[4]'");
     if (w.bad) return cs_wire_error(&w, "ModelProto", r->err);
     CS_TRY(check_versions(r, f));
     if (r->onnx->has_training &&

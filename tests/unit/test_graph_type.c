@@ -3,12 +3,13 @@
 
 #include "graph/type.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static cs_pool *pool;
 static cutset_error err;
@@ -193,24 +194,29 @@ static void text_faults(void **state)
     } bad[] = {
         {"", "type '': the line ends too early: write a type such as f32[1,3], seq(f32) or ?", 0},
         {"f33", "type 'f33': 'f33' is no element type: write f32, f16, i64, bool, ...", 0},
-        {"f32[", "type 'f32[': the line ends too early: write a dim: a number, a symbol, an "
-                 "expression or ?", 4},
+        {"f32[",
+         "type 'f32[': the line ends too early: write a dim: a number, a symbol, an "
+         "expression or ?",
+         4},
         {"f32[1", "type 'f32[1': the line ends too early: write ',' and a dim, or ']'", 5},
         {"f32[1;2]", "type 'f32[1;2]': ';' is not expected here: write ',' and a dim, or ']'", 5},
         {"f32[1] x", "type 'f32[1] x': 'x' is not expected here: write nothing more", 7},
         {"f32[-1]", "type 'f32[-1]': the dim -1 is negative: write 0 or more, or ?", 4},
-        {"f32[5/2]",
-         "type 'f32[5/2]': the dim 5/2 is no whole number: round it with floor()", 4},
-        {"f32[N/0]",
-         "type 'f32[N/0]': a division by zero in a dim: divide by another number", 5},
-        {"f32[1/0]",
-         "type 'f32[1/0]': a division by zero in a dim: divide by another number", 5},
-        {"f32[9223372036854775808]", "type 'f32[9223372036854775808]': a number over 64 bits in a "
-                                     "dim: use smaller numbers", 4},
-        {"f32[4611686018427387904*2]", "type 'f32[4611686018427387904*2]': a number over 64 bits "
-                                       "in a dim: use smaller numbers", 23},
-        {"f32[3N]", "type 'f32[3N]': '3N' is neither a number nor a symbol: write digits, or "
-                    "start with a letter", 4},
+        {"f32[5/2]", "type 'f32[5/2]': the dim 5/2 is no whole number: round it with floor()", 4},
+        {"f32[N/0]", "type 'f32[N/0]': a division by zero in a dim: divide by another number", 5},
+        {"f32[1/0]", "type 'f32[1/0]': a division by zero in a dim: divide by another number", 5},
+        {"f32[9223372036854775808]",
+         "type 'f32[9223372036854775808]': a number over 64 bits in a "
+         "dim: use smaller numbers",
+         4},
+        {"f32[4611686018427387904*2]",
+         "type 'f32[4611686018427387904*2]': a number over 64 bits "
+         "in a dim: use smaller numbers",
+         23},
+        {"f32[3N]",
+         "type 'f32[3N]': '3N' is neither a number nor a symbol: write digits, or "
+         "start with a letter",
+         4},
         {"f32[\"a]", "type 'f32[\"a]': a string without its end: write '\"' on the same line", 4},
         {"f32[\"\\q\"]",
          "type 'f32[\"\\q\"]': unknown escape in a string: write \\\\, \\\" or \\xNN", 5},
@@ -219,10 +225,14 @@ static void text_faults(void **state)
         {"f32[max(N;2)]", "type 'f32[max(N;2)]': ';' is not expected here: write ',' or ')'", 9},
         {"seq f32", "type 'seq f32': 'f32' is not expected here: write '(' and a type", 4},
         {"seq(f32", "type 'seq(f32': the line ends too early: write ')'", 7},
-        {"map(f32)", "type 'map(f32)': ')' is not expected here: write ',' and the type of the "
-                     "values", 7},
-        {"map(seq,f32)", "type 'map(seq,f32)': 'seq' is not expected here: write the element type "
-                         "of the keys, such as i64 or str", 4},
+        {"map(f32)",
+         "type 'map(f32)': ')' is not expected here: write ',' and the type of the "
+         "values",
+         7},
+        {"map(seq,f32)",
+         "type 'map(seq,f32)': 'seq' is not expected here: write the element type "
+         "of the keys, such as i64 or str",
+         4},
         {"?[1]", "type '?[1]': '[' is not expected here: write nothing more", 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -299,8 +309,14 @@ static void dims(void **state)
     assert_int_equal(err.offset, 3);
 
     static const char *const params[][2] = {
-        {"N", "N"}, {"batch_size", "batch_size"}, {"my dim", "\"my dim\""}, {"2*N", "\"2*N\""},
-        {"?", "\"?\""}, {"7", "\"7\""}, {"7a", "\"7a\""}, {"\xff\n", "\"\\xff\\x0a\""},
+        {"N", "N"},
+        {"batch_size", "batch_size"},
+        {"my dim", "\"my dim\""},
+        {"2*N", "\"2*N\""},
+        {"?", "\"?\""},
+        {"7", "\"7\""},
+        {"7a", "\"7a\""},
+        {"\xff\n", "\"\\xff\\x0a\""},
         {"a.b", "\"a.b\""},
     };
     for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
@@ -323,10 +339,17 @@ static void symbols_become_numbers(void **state)
         int64_t value;
         const char *result;
     } good[] = {
-        {"N", "N", 8, "8"},       {"2*N+1", "N", 8, "17"},       {"M", "N", 8, "M"},
-        {"N+M", "N", 8, "8+M"},   {"M*N-2", "N", 8, "M*8-2"},    {"\"a b\"*2", "a b", 3, "6"},
-        {"floor(N/2)", "N", 7, "3"}, {"7", "N", 8, "7"},         {"max(N,M)", "M", 4, "max(N,4)"},
-        {"(N+M)*2", "N", 8, "(8+M)*2"}, {"N/M", "M", 2, "N/2"},
+        {"N", "N", 8, "8"},
+        {"2*N+1", "N", 8, "17"},
+        {"M", "N", 8, "M"},
+        {"N+M", "N", 8, "8+M"},
+        {"M*N-2", "N", 8, "M*8-2"},
+        {"\"a b\"*2", "a b", 3, "6"},
+        {"floor(N/2)", "N", 7, "3"},
+        {"7", "N", 8, "7"},
+        {"max(N,M)", "M", 4, "max(N,4)"},
+        {"(N+M)*2", "N", 8, "(8+M)*2"},
+        {"N/M", "M", 2, "N/2"},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cs_dim d, result, expected;
@@ -400,11 +423,11 @@ static void meet(void **state)
 {
     (void)state;
     static const char *const good[][3] = {
-        {"?", "f32[1]", "f32[1]"},       {"f32[1]", "?", "f32[1]"},
-        {"f32", "f32[1,N]", "f32[1,N]"}, {"f32[?,2]", "f32[1,?]", "f32[1,2]"},
-        {"f32[N]", "f32[3]", "f32[3]"},  {"f32[3]", "f32[N]", "f32[3]"},
-        {"f32[N]", "f32[M]", "f32[N]"},  {"f32[?]", "f32[M]", "f32[M]"},
-        {"f32[N]", "f32[?]", "f32[N]"},  {"seq(f32[?])", "seq(f32[2])", "seq(f32[2])"},
+        {"?", "f32[1]", "f32[1]"},          {"f32[1]", "?", "f32[1]"},
+        {"f32", "f32[1,N]", "f32[1,N]"},    {"f32[?,2]", "f32[1,?]", "f32[1,2]"},
+        {"f32[N]", "f32[3]", "f32[3]"},     {"f32[3]", "f32[N]", "f32[3]"},
+        {"f32[N]", "f32[M]", "f32[N]"},     {"f32[?]", "f32[M]", "f32[M]"},
+        {"f32[N]", "f32[?]", "f32[N]"},     {"seq(f32[?])", "seq(f32[2])", "seq(f32[2])"},
         {"opt(?)", "opt(f32)", "opt(f32)"}, {"map(i64,?)", "map(i64,f32)", "map(i64,f32)"},
         {"f32[]", "f32[]", "f32[]"},
     };
@@ -414,8 +437,9 @@ static void meet(void **state)
         assert_string_equal(text_of(t), good[i][2]);
     }
     static const char *const bad[][2] = {
-        {"f32[1]", "f16[1]"},       {"f32[1]", "f32[1,1]"},        {"f32[1]", "f32[2]"},
-        {"f32[]", "seq(f32[])"},    {"seq(f32)", "opt(f32)"},      {"seq(f32)", "seq(f16)"},
+        {"f32[1]", "f16[1]"},         {"f32[1]", "f32[1,1]"},
+        {"f32[1]", "f32[2]"},         {"f32[]", "seq(f32[])"},
+        {"seq(f32)", "opt(f32)"},     {"seq(f32)", "seq(f16)"},
         {"map(i64,?)", "map(str,?)"}, {"opt(f32[1,?])", "opt(f32[2,?])"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -481,13 +505,20 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_pool, free_pool)
     const struct CMUnitTest tests[] = {
-        TEST(elements),       TEST(equal_types_have_equal_ids),
-        TEST(dims_inside_the_pool), TEST(many_types),
-        TEST(text_both_ways), TEST(text_faults),
-        TEST(nesting_is_bounded), TEST(dims),
-        TEST(symbols_become_numbers), TEST(bytes),
-        TEST(ranked),         TEST(meet),
-        TEST(notes),          TEST(without_memory),
+        TEST(elements),
+        TEST(equal_types_have_equal_ids),
+        TEST(dims_inside_the_pool),
+        TEST(many_types),
+        TEST(text_both_ways),
+        TEST(text_faults),
+        TEST(nesting_is_bounded),
+        TEST(dims),
+        TEST(symbols_become_numbers),
+        TEST(bytes),
+        TEST(ranked),
+        TEST(meet),
+        TEST(notes),
+        TEST(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,9 @@ static void test_bad_functions(void **state)
            "a function with two inputs 'a'");
     refuse(calling(call("f", "x", "y"), function("", "a", "r", node("Abs", "a", "r")), 8),
            "a function without a name");
+    /* also where the call leaves the input out, and it has no value */
+    refuse(calling(call("f", "x", "y"), function("f", "a,b", "r", node("Abs", "a", "b")), 8),
+           "value 'b' is made twice: by a graph input, and by the Abs that makes 'b'");
 }
 
 static void test_overloads(void **state)

@@ -30,24 +30,21 @@ static uint32_t below(uint32_t n)
     return (uint32_t)((z ^ z >> 31) % n);
 }
 
-static int repeats(int n)
-{
-    return getenv("CUTSET_LONG") ? n * 10 : n;
-}
+static int repeats(int n) { return getenv("CUTSET_LONG") ? n * 10 : n; }
 
 /* ---- a random case ---- */
 
 typedef struct sample {
     int n, n_weights, n_targets;
-    int target[MAX_NODES];      /* -1 host */
-    uint32_t pred[MAX_NODES];   /* bit sets */
+    int target[MAX_NODES];               /* -1 host */
+    uint32_t pred[MAX_NODES];            /* bit sets */
     bool by_order[MAX_NODES][MAX_NODES]; /* the edge is an order edge */
     uint32_t weights[MAX_NODES];
     int64_t size[MAX_WEIGHTS];
-    int group[MAX_NODES];       /* 0 none */
+    int group[MAX_NODES]; /* 0 none */
     int64_t budget, min_nodes;
     bool keep_oversized;
-    int line[MAX_NODES];        /* node ids by position in the file */
+    int line[MAX_NODES]; /* node ids by position in the file */
 } sample;
 
 static sample random_sample(bool weights, bool groups, int n_targets)
@@ -56,8 +53,7 @@ static sample random_sample(bool weights, bool groups, int n_targets)
     uint32_t density = 1 + below(4);
     for (int v = 0; v < s.n; v++) {
         s.target[v] = (int)below((uint32_t)n_targets + 1) - 1;
-        if (below(3) == 0)
-            s.target[v] = 0;
+        if (below(3) == 0) s.target[v] = 0;
         for (int u = 0; u < v; u++)
             if (below(6) < density) {
                 s.pred[v] |= 1u << u;
@@ -71,8 +67,7 @@ static sample random_sample(bool weights, bool groups, int n_targets)
             s.size[i] = 4 * (1 + (int64_t)below(10));
         for (int v = 0; v < s.n; v++)
             for (int i = 0; i < s.n_weights; i++)
-                if (below(3) == 0)
-                    s.weights[v] |= 1u << i;
+                if (below(3) == 0) s.weights[v] |= 1u << i;
     }
     for (int v = 0; groups && v < s.n; v++)
         s.group[v] = below(3) == 0 ? 1 + (int)below(2) : 0;
@@ -106,11 +101,9 @@ static void write_text(const sample *s, char *text, size_t size)
         int v = s->line[k];
         len = add(text, len, size, "%%n%d : f32[1] = Op(%%in", v);
         for (int u = 0; u < v; u++)
-            if (s->pred[v] >> u & 1 && !s->by_order[u][v])
-                len = add(text, len, size, ", %%n%d", u);
+            if (s->pred[v] >> u & 1 && !s->by_order[u][v]) len = add(text, len, size, ", %%n%d", u);
         for (int i = 0; i < s->n_weights; i++)
-            if (s->weights[v] >> i & 1)
-                len = add(text, len, size, ", %%w%d", i);
+            if (s->weights[v] >> i & 1) len = add(text, len, size, ", %%w%d", i);
         len = add(text, len, size, ")");
         if (s->target[v] < 0)
             len = add(text, len, size, " @host\n");
@@ -125,12 +118,10 @@ static void write_text(const sample *s, char *text, size_t size)
         int count = 0;
         for (int v = 0; v < s->n; v++)
             count += s->group[v] == g;
-        if (!count)
-            continue;
+        if (!count) continue;
         len = add(text, len, size, "group g%d {", g);
         for (int v = 0; v < s->n; v++)
-            if (s->group[v] == g)
-                len = add(text, len, size, " %%n%d", v);
+            if (s->group[v] == g) len = add(text, len, size, " %%n%d", v);
         len = add(text, len, size, " }\n");
     }
     for (int v = 0; v < s->n; v++)
@@ -146,8 +137,7 @@ static int make_targets(void **state)
     (void)state;
     for (int t = 0; t < 3; t++) { /* `acc` under three names */
         cutset_target *made;
-        if (cutset_target_open(&made, "acc", NULL))
-            return -1;
+        if (cutset_target_open(&made, "acc", NULL)) return -1;
         made->name[0] = 't', made->name[1] = (char)('0' + t), made->name[2] = 0;
         targets[t] = made;
     }
@@ -162,7 +152,8 @@ static int free_targets(void **state)
     return 0;
 }
 
-static cutset_status plan_sample(const sample *s, cutset_plan **plan, cs_graph **graph, cutset_error *err)
+static cutset_status plan_sample(const sample *s, cutset_plan **plan, cs_graph **graph,
+                                 cutset_error *err)
 {
     static char text[20000];
     write_text(s, text, sizeof text);
@@ -172,8 +163,7 @@ static cutset_status plan_sample(const sample *s, cutset_plan **plan, cs_graph *
     cutset_plan_opts_init(&opts);
     opts.host_memory = s->budget;
     opts.min_nodes = s->min_nodes;
-    if (s->keep_oversized)
-        opts.oversize = CUTSET_OVERSIZE_KEEP;
+    if (s->keep_oversized) opts.oversize = CUTSET_OVERSIZE_KEEP;
     cs_plan_source source = {.graph = *graph, .hash = 1};
     return cs_plan_make(plan, &source, targets, (size_t)s->n_targets, &opts, err);
 }
@@ -189,11 +179,9 @@ static int64_t bytes_of(const sample *s, uint32_t nodes)
     uint32_t weights = 0;
     int64_t sum = 0;
     for (int v = 0; v < s->n; v++)
-        if (nodes >> v & 1)
-            weights |= s->weights[v];
+        if (nodes >> v & 1) weights |= s->weights[v];
     for (int i = 0; i < s->n_weights; i++)
-        if (weights >> i & 1)
-            sum += s->size[i];
+        if (weights >> i & 1) sum += s->size[i];
     return sum;
 }
 
@@ -221,12 +209,10 @@ static void check_parts(const sample *s, const cutset_plan *plan, int *target)
             for (int u = 0; u < s->n; u++)
                 if (s->group[u] && s->group[u] == s->group[v])
                     assert_int_equal(nodes >> u & 1, nodes >> v & 1);
-        if (part->target < 0)
-            continue;
+        if (part->target < 0) continue;
         engines++;
         assert_int_equal(part->weight_bytes, bytes_of(s, nodes));
-        if (s->budget && !part->oversized)
-            assert_true(bytes_of(s, nodes) <= s->budget);
+        if (s->budget && !part->oversized) assert_true(bytes_of(s, nodes) <= s->budget);
     }
     assert_int_equal(done, (1u << s->n) - 1);
     assert_int_equal(engines, plan->engines);
@@ -245,25 +231,22 @@ static bool better(cost a, cost b)
 }
 
 /* May `set` be a part after `done`? Atoms: nodes of one class stay together. */
-static bool is_part(const sample *s, const int *target, const uint32_t *class, uint32_t done, uint32_t set)
+static bool is_part(const sample *s, const int *target, const uint32_t *class, uint32_t done,
+                    uint32_t set)
 {
     int t = -2;
     uint32_t over = 0;
     for (int v = 0; v < s->n; v++) {
-        if (!(set >> v & 1))
-            continue;
+        if (!(set >> v & 1)) continue;
         if ((t != -2 && target[v] != t) || (s->pred[v] & ~(done | set)) || (class[v] & ~set))
             return false;
         t = target[v];
-        if (t >= 0 && s->budget && bytes_of(s, class[v]) > s->budget)
-            over |= class[v];
+        if (t >= 0 && s->budget && bytes_of(s, class[v]) > s->budget) over |= class[v];
     }
-    if (t < 0 || !s->budget || bytes_of(s, set) <= s->budget)
-        return true;
+    if (t < 0 || !s->budget || bytes_of(s, set) <= s->budget) return true;
     /* one atom over the budget, and nothing that adds to it */
     for (int v = 0; v < s->n; v++)
-        if (over >> v & 1)
-            return over == class[v] && bytes_of(s, set) == bytes_of(s, class[v]);
+        if (over >> v & 1) return over == class[v] && bytes_of(s, set) == bytes_of(s, class[v]);
     return false;
 }
 
@@ -275,18 +258,15 @@ static cost brute_force(const sample *s, const int *target, const uint32_t *clas
         best[d] = (cost){1000, 1000};
     best[0] = (cost){0, 0};
     for (uint32_t d = 0; d < all; d++) {
-        if (best[d].engines == 1000)
-            continue;
+        if (best[d].engines == 1000) continue;
         uint32_t rest = all & ~d;
         for (uint32_t set = rest; set; set = (set - 1) & rest) {
             cost c = best[d];
-            if (!is_part(s, target, class, d, set))
-                continue;
+            if (!is_part(s, target, class, d, set)) continue;
             bool engine = target[__builtin_ctz(set)] >= 0;
             c.engines += engine;
             c.parts++;
-            if (better(c, best[d | set]))
-                best[d | set] = c;
+            if (better(c, best[d | set])) best[d | set] = c;
         }
     }
     return best[all];
@@ -298,8 +278,7 @@ static void make_classes(const sample *s, uint32_t *class)
     for (int v = 0; v < s->n; v++) {
         class[v] = 1u << v;
         for (int u = 0; u < s->n; u++)
-            if (s->group[v] && s->group[u] == s->group[v])
-                class[v] |= 1u << u;
+            if (s->group[v] && s->group[u] == s->group[v]) class[v] |= 1u << u;
     }
     for (bool changed = true; changed;) {
         uint32_t reach[MAX_NODES];
@@ -314,15 +293,13 @@ static void make_classes(const sample *s, uint32_t *class)
         for (int round = 0; round < s->n; round++)
             for (int v = 0; v < s->n; v++)
                 for (int u = 0; u < s->n; u++)
-                    if (reach[v] >> u & 1)
-                        reach[v] |= reach[u];
+                    if (reach[v] >> u & 1) reach[v] |= reach[u];
         for (int v = 0; v < s->n; v++)
             for (int u = 0; u < s->n; u++)
                 if (reach[v] >> u & 1 && reach[u] & class[v] && (class[u] & ~class[v])) {
                     uint32_t both = class[u] | class[v];
                     for (int k = 0; k < s->n; k++)
-                        if (both >> k & 1)
-                            class[k] = both;
+                        if (both >> k & 1) class[k] = both;
                     changed = true;
                 }
     }
@@ -378,8 +355,7 @@ static void groups_are_optimal(void **state)
         for (int v = 0; v < s.n; v++) {
             int want = s.target[v]; /* a class with a host node goes to the host whole */
             for (int u = 0; u < s.n; u++)
-                if (class[v] >> u & 1 && s.target[u] < 0)
-                    want = -1;
+                if (class[v] >> u & 1 && s.target[u] < 0) want = -1;
             assert_int_equal(target[v], want);
         }
         cost best = brute_force(&s, target, class);
@@ -480,8 +456,7 @@ static bool large_enough(const sample *s, const int *target)
     for (uint32_t d = 0; d < all; d++) {
         uint32_t rest = all & ~d;
         for (uint32_t set = rest; ok[d] && set; set = (set - 1) & rest) {
-            if (!is_part(s, target, class, d, set))
-                continue;
+            if (!is_part(s, target, class, d, set)) continue;
             if (target[__builtin_ctz(set)] < 0 || __builtin_popcount(set) >= s->min_nodes)
                 ok[d | set] = true;
         }

@@ -4,6 +4,7 @@ It trusts the file to be well formed (the command is what refuses bad ones) and 
 checked against: nodes, edges, groups, weights, types. Nothing here is shared with the command.
 """
 import fnmatch
+import functools
 import re
 
 BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8,
@@ -12,6 +13,7 @@ BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i64": 64, "i32": 32, "i16"
         "f8e8m0": 8, "f6e2m3": 6, "f6e3m2": 6, "f4e2m1": 4}
 
 
+@functools.lru_cache(None)
 def type_bytes(text):
     """Bytes of a value of this type; None where the type does not tell."""
     match = re.fullmatch(r"([a-z0-9]+)\[([0-9, ]*)\]", text or "")
