@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: release dev setup demo test check-long install fuzz format clean
+.PHONY: release dev setup demo test check-long bench install fuzz format clean
 
 release:
 	tools/setup.sh build
@@ -24,6 +24,10 @@ test: setup release dev
 
 check-long: setup release dev
 	CUTSET_LONG=1 ctest --preset dev
+
+# Half an hour or so; results go to bench/RESULTS.md.
+bench: setup release
+	bench/run.sh
 
 install: release
 	DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"

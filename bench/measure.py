@@ -2,9 +2,9 @@
 
 Memory is told twice:
 
-    peak   the high water mark of resident memory, mapped files included: VmHWM while the process
-           runs, and ru_maxrss when it has ended. The kernel starts ru_maxrss of a child at what its
-           parent held when it was started, so it counts only where it is larger than that.
+    peak   the high water mark of resident memory, mapped files included: ru_maxrss. The kernel
+           starts it, for a child, at what the parent had held, so a smaller peak reads as that: an
+           upper bound, about 12 MB.
     anon   the highest sum of RssAnon and RssShmem that was seen: memory without file pages. Sampled
            every 2 ms, so a spike may be missed. `fits` is the proof: it runs the command with
            RLIMIT_DATA, which refuses private writable memory over the limit, touched or not.
@@ -56,14 +56,12 @@ def run(argv, cwd=None, output=None):
     """One run; its stdout and stderr go to a file, which `Sample.output` holds the end of."""
     argv = [str(a) for a in argv]
     with tempfile.TemporaryFile() as log, open(output or os.devnull, "wb") as out:
-        floor = status_fields("self")["VmHWM"]
         start = time.monotonic()
         child = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL,
                                  stdout=out if output else log, stderr=log)
-        peak = anon = 0
+        anon = 0
         while True:
             seen = status_fields(child.pid)
-            peak = max(peak, seen.get("VmHWM", 0))
             anon = max(anon, seen.get("RssAnon", 0) + seen.get("RssShmem", 0))
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
@@ -71,11 +69,10 @@ def run(argv, cwd=None, output=None):
             time.sleep(SAMPLE)
         wall = time.monotonic() - start
         child.returncode = os.waitstatus_to_exitcode(status)
-        if usage.ru_maxrss * 1024 > floor:
-            peak = max(peak, usage.ru_maxrss * 1024)
         log.seek(max(0, log.seek(0, os.SEEK_END) - 20000))
         text = log.read().decode(errors="replace")
-    return Sample(wall, usage.ru_utime + usage.ru_stime, peak, anon, child.returncode, text)
+    return Sample(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, anon,
+                  child.returncode, text)
 
 
 def must(argv, **options):
@@ -145,7 +142,10 @@ def seconds(x):
 
 
 def size(x):
-    return f"{x / 1e9:.2f} GB" if x >= 1e9 else f"{x / MB:.0f} MB" if x >= 10 * MB else f"{x / MB:.1f} MB"
+    for unit, name in ((10**9, "GB"), (MB, "MB"), (1000, "kB")):
+        if x >= unit:
+            return f"{x / unit:.{0 if x >= 100 * unit else 1}f} {name}"
+    return f"{x} B"
 
 
 def machine():
@@ -200,7 +200,8 @@ INTRO = """# Results
 
 What `make bench` measured: whole processes of the release build, files in the page cache. Made by
 the scripts beside this file; the ratios say more than the times. "Peak" is resident memory, mapped
-files included; "without file pages" is anonymous and shared memory. MB = 10^6 bytes.
+files included; one under 13 MB or so reads as that, which is what the measuring process holds.
+"Without file pages" is anonymous and shared memory, sampled. MB = 10^6 bytes.
 """
 
 

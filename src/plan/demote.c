@@ -55,6 +55,12 @@ static void separations(const sieve *s, uint32_t words, uint64_t *apart, uint64_
     }
 }
 
+/* Nodes that atom `v` brings to an engine; one that is pinned makes any engine large enough. */
+static uint64_t worth(const sieve *s, uint32_t v)
+{
+    return s->a->pinned[v] ? s->least : cs_atom_size(s->a, v);
+}
+
 static bool kernel_round(sieve *s, bool *some)
 {
     const cs_atoms *a = s->a;
@@ -69,8 +75,8 @@ static bool kernel_round(sieve *s, bool *some)
         for (uint32_t u = v; s->target[v] != CS_HOST && u < a->n; u++) {
             if (s->target[u] != s->target[v] || apart[(size_t)v * words + u / 64] >> u % 64 & 1)
                 continue;
-            room[v] += cs_atom_size(a, u);
-            if (u != v) room[u] += cs_atom_size(a, v);
+            room[v] += worth(s, u);
+            if (u != v) room[u] += worth(s, v);
         }
     *some = false;
     for (uint32_t v = 0; v < a->n; v++)

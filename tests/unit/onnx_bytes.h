@@ -22,12 +22,15 @@
 
 typedef struct pb {
     unsigned char *at;
-    size_t len;
+    size_t len, cap;
 } pb;
 
 __attribute__((unused)) static void pb_raw(pb *b, const void *bytes, size_t len)
 {
-    b->at = realloc(b->at, b->len + len + 1);
+    if (b->len + len + 1 > b->cap) { /* doubled: a test makes one of 10,000 levels */
+        b->cap = 2 * (b->len + len + 1);
+        b->at = realloc(b->at, b->cap);
+    }
     assert_non_null(b->at);
     if (len > 0) memcpy(b->at + b->len, bytes, len);
     b->len += len;

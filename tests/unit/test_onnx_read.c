@@ -460,7 +460,7 @@ static void test_other_formats(void **state)
     REFUSE("# a comment\nir_version: 8\ngraph {\n", "protobuf text");
     REFUSE("graph {", "protobuf text");
     REFUSE("\x08\x08\x3a\x7f", "ModelProto.graph: length 127 runs past the end (file truncated?)");
-    REFUSE("hello, world", "this is not an ONNX model");
+    REFUSE("hello, world", "neither an ONNX model");
 }
 
 /* Every prefix of a model is refused or read, never more. */

@@ -91,7 +91,8 @@ def qwen():
         for past in ("key", "value"):
             body.append(f"input %past_{past}{i} : f16[1,2,31,64]")
         body += [f"weight %{name}{i} : f16[{n // 8}]" for name, n in shapes.items()]
-        nodes += [f"%qkv{i} : f16[1,1152] = project(%h{i}, %q{i}, %k{i}, %v{i}, %bias{i}, %norm{i}) @acc,host",
+        read = ", ".join(f"%{name}{i}" for name in ("h", "q", "k", "v", "bias", "norm"))
+        nodes += [f"%qkv{i} : f16[1,1152] = project({read}) @acc,host",
                   f"%key{i} : f16[1,2,32,64] = append(%past_key{i}, %qkv{i}) @acc,host",
                   f"%value{i} : f16[1,2,32,64] = append(%past_value{i}, %qkv{i}) @acc,host",
                   f"%att{i} : f16[1,896] = attend(%qkv{i}, %key{i}, %value{i}, %o{i}) @acc,host",
@@ -101,8 +102,8 @@ def qwen():
     nodes += [f"output %{name}{i}" for i in range(24) for name in ("key", "value")]
     return lines("""
         source: G59, onnxsim#1765: a decode step of Qwen2.5-0.5B, weights over 8
-        note: 64 MB for 512: eight layers beside the embedding, up to 17 without it. 32 MB for 256: eight
-        note: layers an engine; the embedding alone is over it, at both ends of the chain.
+        note: 64 MB for 512: eight layers beside the embedding, up to 17 without it. 32 MB for 256:
+        note: eight layers an engine; the embedding alone is over it, at both ends of the chain.
         run: plan --target acc
         expect: engines=1 bound=1 proved parts=1 weight_bytes=123508192
         run: plan --target acc --host-memory 64MB

@@ -32,28 +32,37 @@ class Problem:
     def sum(self, storages):
         return sum(self.bytes[s] for s in storages)
 
-    def holds(self, storages, over):
-        """May an engine hold these, `over` being the atom in it that alone is over the budget?"""
-        if self.budget is None or self.sum(storages) <= self.budget:
-            return True
-        return over is not None and self.sum(storages) == self.sum(self.storages[over])
+    def starts(self, a):
+        """The open parts that atom `a` may begin; an engine for an atom over the budget is meant for
+        that atom from the start, wherever in it the atom comes."""
+        target = self.target[a]
+        yield target, None, frozenset(), 0
+        if target != "host":
+            for o, over in enumerate(self.over):
+                if over and self.target[o] == target:
+                    yield target, o, frozenset(), 0
 
     def grow(self, part, a):
-        """The open part (target, storages, atom over the budget, nodes) with atom `a`, or None."""
-        target, storages, over, nodes = part
-        if target != "host" and self.budget is not None:
-            if self.over[a] and over is not None:
-                return None
-            over = a if self.over[a] else over
+        """The open part (target, its atom over the budget, storages, nodes) with atom `a`, or None."""
+        target, over, storages, nodes = part
+        if target == "host":
+            return part
+        if self.budget is not None and over is None:
             storages = storages.union(self.storages[a])
-            if not self.holds(storages, over):
+            if self.over[a] or self.sum(storages) > self.budget:
                 return None
-        if target != "host" and self.least:
+        elif over is not None and a != over:
+            extra = self.storages[a].keys() - self.storages[over].keys()
+            if self.over[a] or self.sum(extra):
+                return None
+        if self.least:
             nodes = self.least if self.pinned[a] else min(self.least, nodes + self.size[a])
-        return target, storages, over, nodes
+        return target, over, storages, nodes
 
-    def closes(self, part):
-        return part is None or part[0] == "host" or part[3] >= self.least
+    def closes(self, part, done):
+        if part is None or part[0] == "host":
+            return True
+        return part[3] >= self.least and (part[1] is None or bool(done >> part[1] & 1))
 
     def best(self):
         """(engines, parts) of the best plan; (None, None): there is none; None: not known."""
@@ -66,7 +75,7 @@ class Problem:
             seen.add((done, part))
             if len(seen) > STATES:
                 return None
-            if done == everything and self.closes(part):
+            if done == everything and self.closes(part, done):
                 return cost
             for a in range(len(self.atoms)):
                 if done >> a & 1 or self.before[a] & ~done:
@@ -75,9 +84,9 @@ class Problem:
                 steps = []
                 if part is not None and part[0] == target:
                     steps.append((self.grow(part, a), cost))
-                if self.closes(part):
+                if self.closes(part, done):
                     more = (cost[0] + (target != "host"), cost[1] + 1)
-                    steps.append((self.grow((target, frozenset(), None, 0), a), more))
+                    steps += [(self.grow(start, a), more) for start in self.starts(a)]
                 for grown, price in steps:
                     if grown is not None and (done | 1 << a, grown) not in seen:
                         tick += 1
