@@ -33,7 +33,7 @@ typedef struct cs_interned {
 
 typedef struct cs_strtab {
     CS_VEC(cs_interned) text; /* by id */
-    uint32_t *slot;           /* open addressing, power of two; id + 1, 0 = free */
+    uint32_t *slot;           /* open addressing, power of two; see strtab.c */
     size_t slots;
     cs_arena copies;
 } cs_strtab;

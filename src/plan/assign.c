@@ -74,7 +74,7 @@ static cutset_status assign_marked(cs_work *w, uint32_t node, cutset_error *err)
             cs_span label = cs_node_label(w->g, node, buffer);
             return cs_fail(
                 err, CUTSET_USAGE,
-                "node %.*s is marked @%.*s, a target that is not named: add --target %.*s",
+                "node %%%.*s is marked @%.*s, a target that is not named: add --target %.*s",
                 CS_FMT(label), CS_FMT(name), CS_FMT(name));
         }
         w->mask[node] |= t == CS_HOST ? CS_MASK_HOST : 1u << t;
@@ -116,8 +116,10 @@ static bool split_pin(const char *text, cs_span *name, cs_span *target)
     return true;
 }
 
-static cutset_status pin(cs_work *w, const char *text, cutset_error *err)
+/* `by_pin`: by node, which --pin was there before, counted from 1. */
+static cutset_status pin(cs_work *w, size_t which, uint32_t *by_pin, cutset_error *err)
 {
+    const char *text = w->opts->pins[which];
     cs_span name, target;
     if (!split_pin(text, &name, &target))
         return cs_fail(err, CUTSET_USAGE, "--pin %s: write NAME=TARGET", text);
@@ -134,7 +136,17 @@ static cutset_status pin(cs_work *w, const char *text, cutset_error *err)
                     "--pin %s matches no node: see the names with inspect --text", text);
     for (size_t i = 0; !s && i < ids.len; i++) {
         uint32_t node = ids.at[i];
-        w->mask[node] = t == CS_HOST ? CS_MASK_HOST : 1u << t;
+        uint32_t mask = t == CS_HOST ? CS_MASK_HOST : 1u << t;
+        if (by_pin[node] && w->mask[node] != mask) {
+            char buffer[16];
+            cs_span label = cs_node_label(w->g, node, buffer);
+            s = cs_fail(err, CUTSET_USAGE,
+                        "--pin %s and --pin %s are both about node %%%.*s: drop one",
+                        w->opts->pins[by_pin[node] - 1], text, CS_FMT(label));
+            break;
+        }
+        by_pin[node] = (uint32_t)which + 1;
+        w->mask[node] = mask;
         settle(w, node);
         w->reason[node] = (cs_reason){CS_RULE_NONE, 0, 0, -1};
         if (t == CS_HOST) {
@@ -163,7 +175,7 @@ static cutset_status exclude(cs_work *w, const char *text, cutset_error *err)
             char buffer[16];
             cs_span label = cs_node_label(w->g, node, buffer);
             s = cs_fail(err, CUTSET_USAGE,
-                        "--exclude %s: node %.*s is pinned to %s: drop one of the two", text,
+                        "--exclude %s: node %%%.*s is pinned to %s: drop one of the two", text,
                         CS_FMT(label), w->targets[w->target[node]]->name);
             break;
         }
@@ -199,8 +211,12 @@ cutset_status cs_assign(cs_work *w, cutset_error *err)
         if (!s && node % 65536 == 65535)
             s = cs_progress(&w->opts->progress, "capability", node, w->n_nodes, err);
     }
+    cs_arena_mark mark = cs_arena_note(&w->arena);
+    uint32_t *by_pin = cs_arena_zalloc(&w->arena, w->n_nodes, sizeof *by_pin);
+    if (!s && !by_pin) s = cs_fail_memory(err);
     for (size_t i = 0; !s && i < w->opts->n_pins; i++)
-        s = pin(w, w->opts->pins[i], err);
+        s = pin(w, i, by_pin, err);
+    cs_arena_release(&w->arena, mark);
     for (size_t i = 0; !s && i < w->opts->n_excludes; i++)
         s = exclude(w, w->opts->excludes[i], err);
     return s;

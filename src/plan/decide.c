@@ -14,7 +14,8 @@
 
 #define SINGLE_STEPS 64 /* rounds of --min-nodes that demote one engine; then all short ones */
 #define RANK_ROUNDS 8   /* attempts to move cuts away from values of unknown rank */
-#define SAVED_WORK (1u << 26) /* atoms looked at for engines_saved_if_supported */
+#define CONNECTED_WORK (1u << 26) /* atoms looked at for the bound of connected engines */
+#define SAVED_WORK (1u << 26)     /* atoms looked at for engines_saved_if_supported */
 
 typedef struct outcome {
     cs_atoms atoms;
@@ -269,36 +270,60 @@ static cutset_status price_refusals(cs_work *w, const outcome *o, cutset_error *
     return CUTSET_OK;
 }
 
-/* Connected engines: there are at least as many as connected pieces of accelerated atoms. */
+/* The pieces that accelerated atoms fall into, as engines 1.. of `pieces`. */
+static bool connected_pieces(cs_work *w, const cs_atoms *a, cs_labels *pieces)
+{
+    if (!cs_labels_init(pieces, a, &w->arena)) return false;
+    pieces->engines = w->n_targets;
+    for (uint32_t v = 0; v < a->n; v++)
+        pieces->slot[v] = (uint32_t)(a->target[v] + 1);
+    return cs_labels_connect(pieces, a, &w->arena);
+}
+
+/* Connected engines: each piece needs as many as a path has stretches of it, as if all else were
+ * host (theory: section 4). Pieces beyond CONNECTED_WORK atoms in all count one each. The
+ * certificate holds the paths one after the other. */
 static cutset_status raise_connected_bound(cs_work *w, outcome *o, cs_ids *certificate,
                                            cutset_error *err)
 {
     const cs_atoms *a = &o->atoms;
     cs_labels pieces;
-    if (!cs_labels_init(&pieces, a, &w->arena)) return cs_fail_memory(err);
-    pieces.engines = w->n_targets;
-    for (uint32_t v = 0; v < a->n; v++)
-        pieces.slot[v] = (uint32_t)(a->target[v] + 1);
-    if (!cs_labels_connect(&pieces, a, &w->arena)) return cs_fail_memory(err);
-    if (pieces.engines <= o->bound.value) return CUTSET_OK;
-    o->bound.value = pieces.engines;
-    o->bound.kind = CS_BOUND_WINDOW;
-    bool *seen = cs_arena_zalloc(&w->arena, (size_t)pieces.engines + 1, sizeof *seen);
-    for (uint32_t v = 0; seen && v < a->n; v++) {
-        if (!pieces.slot[v] || seen[pieces.slot[v]]) continue;
-        seen[pieces.slot[v]] = true;
-        if (!cs_vec_push(certificate, a->node[a->first[v]])) return cs_fail_memory(err);
+    int32_t *only = cs_arena_alloc(&w->arena, a->n, sizeof *only);
+    if (!only || !connected_pieces(w, a, &pieces)) return cs_fail_memory(err);
+    uint64_t work = 0, sum = 0;
+    for (uint32_t k = 1; k <= pieces.engines; k++) {
+        cs_arena_mark mark = cs_arena_note(&w->arena);
+        cs_levels l;
+        if ((work += a->n) > CONNECTED_WORK) {
+            sum += pieces.engines - k + 1;
+            certificate->len = 0; /* the rest has no path to show */
+            break;
+        }
+        for (uint32_t v = 0; v < a->n; v++)
+            only[v] = pieces.slot[v] == k ? a->target[v] : CS_HOST;
+        if (!cs_levels_of(a, only, &w->arena, &l) || !cs_levels_path(w, a, &l, certificate))
+            return cs_fail_memory(err);
+        sum += l.r;
+        cs_arena_release(&w->arena, mark);
     }
-    return seen ? CUTSET_OK : cs_fail_memory(err);
+    if (sum <= o->bound.value || sum > UINT32_MAX) {
+        certificate->len = 0;
+        return CUTSET_OK;
+    }
+    o->bound.value = (uint32_t)sum;
+    o->bound.kind = CS_BOUND_WINDOW;
+    return CUTSET_OK;
 }
 
 static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_error *err)
 {
     cs_ids certificate = {0};
     const cs_costs *costs = w->budget ? &o->costs : NULL;
+    const uint32_t before = o->bound.value;
     cutset_status s =
         w->opts->connected ? raise_connected_bound(w, o, &certificate, err) : CUTSET_OK;
-    if (!s && !certificate.len &&
+    const bool raised = o->bound.value > before; /* then it has brought its own certificate */
+    if (!s && !certificate.len && !raised &&
         !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena, &certificate))
         s = cs_fail_memory(err);
     out->engines = o->labels.engines;

@@ -39,12 +39,23 @@ static cutset_status add_text_groups(cs_work *w, cutset_error *err)
     return CUTSET_OK;
 }
 
+/* Bytes up to the next comma; a comma in a name is written with a backslash before it, which the
+ * glob takes for the comma itself. */
+static size_t name_length(const char *at)
+{
+    size_t len = 0;
+    while (at[len] && at[len] != ',')
+        len += at[len] == '\\' && at[len + 1] ? 2 : 1;
+    return len;
+}
+
 static cutset_status add_named_group(cs_work *w, const char *text, cutset_error *err)
 {
     cs_ids ids = {0};
     cutset_status s = CUTSET_OK;
+    if (!*text) return cs_fail(err, CUTSET_USAGE, "--group names no node: write --group NAME,NAME");
     for (const char *at = text; !s && *at;) {
-        size_t len = strcspn(at, ",");
+        size_t len = name_length(at);
         size_t before = ids.len;
         if (!cs_match_nodes(w->g, (cs_span){at, len}, false, &ids))
             s = cs_fail_memory(err);

@@ -112,10 +112,24 @@ static void added(const packer *p, uint32_t atom, int64_t *host, int64_t *device
     }
 }
 
+/* Does the atom itself hold all that the open engine does? */
+static bool covers(const packer *p, uint32_t atom, int64_t host, int64_t device)
+{
+    const cs_costs *c = p->c;
+    size_t base = (size_t)p->a->target[atom] * c->n_storages;
+    int64_t own_host = 0, own_device = 0;
+    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
+        own_host = cs_sat_add(own_host, c->host[base + c->storage[i]]);
+        own_device = cs_sat_add(own_device, c->device[base + c->storage[i]]);
+    }
+    return cs_sat_add(p->host_cost, host) == own_host &&
+           cs_sat_add(p->device_cost, device) == own_device;
+}
+
 static bool fits(const packer *p, uint32_t atom, int64_t host, int64_t device)
 {
     int32_t t = p->a->target[atom];
-    if (p->a->oversized[atom]) return !p->full && !p->host_cost && !p->device_cost;
+    if (p->a->oversized[atom]) return !p->full && covers(p, atom, host, device);
     if (p->full) return !host && !device;
     return cs_sat_add(p->host_cost, host) <= p->c->host_cap[t] &&
            cs_sat_add(p->device_cost, device) <= p->c->device_cap[t];
