@@ -223,8 +223,10 @@ def main():
                 return "FAILED"
 
         with ThreadPoolExecutor(2) as pool:
-            for verdict in pool.map(job, work_list):
+            for done, verdict in enumerate(pool.map(job, work_list), 1):
                 counts[verdict] += 1
+                if done % 1000 == 0:
+                    print(f"{done} of {len(work_list)}, {len(failures)} failures", flush=True)
     for verdict, count in sorted(counts.items()):
         print(f"{verdict:8} {count}")
     for reason, models in seen.items():

@@ -87,6 +87,26 @@ static void open_maps(void **state)
     cs_file_close(&f);
 }
 
+/* Only what can come back from a file may be let go of. */
+static void rest_keeps_bytes(void **state)
+{
+    (void)state;
+    write_text("a.txt", "hello");
+    cs_file f;
+    assert_int_equal(cs_file_open(&f, "a.txt", &err), CUTSET_OK);
+    cs_file_rest(&f);
+    assert_memory_equal(f.at, "hello", 5);
+    cs_file_close(&f);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *bytes = aligned_alloc(page, page);
+    assert_non_null(bytes);
+    memset(bytes, 'x', page);
+    cs_file_borrow(&f, bytes, page);
+    cs_file_rest(&f);
+    assert_true(bytes[0] == 'x' && bytes[page - 1] == 'x');
+    free(bytes);
+}
+
 static void open_refuses(void **state)
 {
     (void)state;
@@ -752,6 +772,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_maps),
+        cmocka_unit_test(rest_keeps_bytes),
         cmocka_unit_test(open_refuses),
         cmocka_unit_test(open_stdin),
         cmocka_unit_test(sink_keeps_order),
