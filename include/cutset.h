@@ -101,6 +101,9 @@ typedef struct cutset_model_info {
 } cutset_model_info;
 CUTSET_API void cutset_model_describe(const cutset_model *model, cutset_model_info *info);
 CUTSET_API const char *cutset_model_note(const cutset_model *model, size_t i);
+/* Is the file at `path`, by whatever name or link, the model's own or one that holds its weights?
+ * Writing there would destroy it. */
+CUTSET_API int cutset_model_reads(const cutset_model *model, const char *path);
 
 typedef enum cutset_inspect_form {
     CUTSET_INSPECT_TABLE, /* for people, 80 columns */
@@ -202,8 +205,9 @@ typedef struct cutset_split_opts {
 CUTSET_API void cutset_split_opts_init(cutset_split_opts *opts);
 
 /* Writes plan.json and one ONNX model a part into the folder `dir`, which appears whole or not at
- * all. The model must be the one the plan was made from (CUTSET_BAD else). */
-CUTSET_API cutset_status cutset_split_write(const cutset_model *model, const cutset_plan *plan,
+ * all. The model must be the one the plan was made from (CUTSET_BAD else); where it was opened is
+ * where the plan says it is from now on. */
+CUTSET_API cutset_status cutset_split_write(const cutset_model *model, cutset_plan *plan,
                                             const char *dir, const cutset_split_opts *opts,
                                             cutset_error *err);
 

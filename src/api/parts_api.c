@@ -32,7 +32,8 @@ cutset_status cutset_plan_open_model(cutset_model **out, const cutset_plan *plan
     if (!path) path = plan->model_path;
     if (!path || strcmp(path, "-") == 0)
         return cs_fail(err, CUTSET_USAGE,
-                       "the plan was made from standard input or memory: name the model");
+                       "the model came from standard input or memory and is gone: plan and split it "
+                       "from a file");
     cutset_status s = CUTSET_OK;
     if (!option_list(plan, o->types.at, o->types.len, &opts.types, &opts.n_types) ||
         !option_list(plan, o->shapes.at, o->shapes.len, &opts.shapes, &opts.n_shapes) ||
@@ -76,8 +77,8 @@ static cutset_status check_targets(const cutset_plan *plan, cutset_error *err)
     return CUTSET_OK;
 }
 
-cutset_status cutset_split_write(const cutset_model *model, const cutset_plan *plan,
-                                 const char *dir, const cutset_split_opts *opts, cutset_error *err)
+cutset_status cutset_split_write(const cutset_model *model, cutset_plan *plan, const char *dir,
+                                 const cutset_split_opts *opts, cutset_error *err)
 {
     cutset_split_opts otherwise;
     cutset_split_opts_init(&otherwise);
@@ -87,8 +88,8 @@ cutset_status cutset_split_write(const cutset_model *model, const cutset_plan *p
             "%s is in the text form, which has no weights to write: split the ONNX model",
             model->path ? model->path : "the model");
     cutset_status s = check_targets(plan, err);
-    /* binding fills in ids, which are no part of what the plan says */
-    if (!s) s = cs_plan_bind((cutset_plan *)plan, model->graph, model->hash, err);
+    if (!s) s = cs_plan_bind(plan, model->graph, model->hash, err);
+    if (!s) s = cs_plan_set_path(plan, model->path, err);
     return s ? s
              : cs_emit_split(model->onnx, model->graph, plan, dir, opts ? opts : &otherwise, err);
 }

@@ -9,16 +9,6 @@
 
 /* ---- model and targets ---- */
 
-static cutset_status copy_path(cutset_plan *plan, const char *path, cutset_error *err)
-{
-    if (path == NULL) return CUTSET_OK;
-    const size_t size = strlen(path) + 1;
-    plan->model_path = cs_alloc(size, 1);
-    if (plan->model_path == NULL) return cs_fail_memory(err);
-    memcpy(plan->model_path, path, size);
-    return CUTSET_OK;
-}
-
 static bool record_targets(cutset_plan *plan, const cutset_target *const *targets, size_t n)
 {
     for (size_t t = 0; t < n; t++) {
@@ -152,7 +142,7 @@ static cutset_status run(cutset_plan *plan, const cs_plan_source *source,
                          const cs_decision *d, cs_layout *l, cs_op_names *ops, cs_type_names *types,
                          cutset_error *err)
 {
-    cutset_status status = copy_path(plan, source->path, err);
+    cutset_status status = cs_plan_set_path(plan, source->path, err);
     if (status != CUTSET_OK) return status;
     if (!record_targets(plan, targets, n_targets) || !record_model(plan, source, d->part, types))
         return cs_fail_memory(err);

@@ -48,11 +48,18 @@ void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why)
     if (w->reason[node].rule == CS_RULE_NONE) w->reason[node] = (cs_reason){rule, refused, why, -1};
 }
 
-/* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. */
+/* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. "tensorrt" is
+ * tensorrt-11 here as it is for --target: a name without the version. */
 static int32_t target_index(const cs_work *w, cs_span name)
 {
     for (uint32_t t = 0; t < w->n_targets; t++)
         if (cs_span_is(name, w->targets[t]->name)) return (int32_t)t;
+    for (uint32_t t = 0; t < w->n_targets; t++) {
+        const cs_span full = cs_span_of(w->targets[t]->name);
+        if (name.len && full.len > name.len && full.at[name.len] == '-' &&
+            cs_span_eq(name, (cs_span){full.at, name.len}))
+            return (int32_t)t;
+    }
     return cs_span_is(name, "host") ? CS_HOST : -2;
 }
 
@@ -133,7 +140,7 @@ static cutset_status pin(cs_work *w, size_t which, uint32_t *by_pin, cutset_erro
         s = cs_fail_memory(err);
     else if (!ids.len)
         s = cs_fail(err, CUTSET_USAGE,
-                    "--pin %s matches no node: see the names with inspect --text", text);
+                    "--pin %s matches no node: inspect --text lists what nodes make", text);
     for (size_t i = 0; !s && i < ids.len; i++) {
         uint32_t node = ids.at[i];
         uint32_t mask = t == CS_HOST ? CS_MASK_HOST : 1u << t;
@@ -165,10 +172,10 @@ static cutset_status exclude(cs_work *w, const char *text, cutset_error *err)
     cutset_status s = cs_words(w, &why, err, "excluded by --exclude %s", text);
     if (!s && !cs_match_nodes(w->g, cs_span_of(text), true, &ids)) s = cs_fail_memory(err);
     if (!s && !ids.len)
-        s = cs_fail(
-            err, CUTSET_USAGE,
-            "--exclude %s matches no operator and no node: see the names with inspect --text",
-            text);
+        s = cs_fail(err, CUTSET_USAGE,
+                    "--exclude %s matches no operator and no node: inspect lists the operators, "
+                    "inspect --text what nodes make",
+                    text);
     for (size_t i = 0; !s && i < ids.len; i++) {
         uint32_t node = ids.at[i];
         if (w->pinned[node]) {

@@ -53,17 +53,18 @@ static cutset_status add_named_group(cs_work *w, const char *text, cutset_error 
 {
     cs_ids ids = {0};
     cutset_status s = CUTSET_OK;
-    if (!*text) return cs_fail(err, CUTSET_USAGE, "--group names no node: write --group NAME,NAME");
-    for (const char *at = text; !s && *at;) {
-        size_t len = name_length(at);
-        size_t before = ids.len;
-        if (!cs_match_nodes(w->g, (cs_span){at, len}, false, &ids))
+    for (const char *at = text; !s && at;) {
+        size_t len = name_length(at), before = ids.len;
+        if (!len)
+            s = cs_fail(err, CUTSET_USAGE,
+                        "--group '%s' has an empty name: write --group NAME,NAME", text);
+        else if (!cs_match_nodes(w->g, (cs_span){at, len}, false, &ids))
             s = cs_fail_memory(err);
         else if (ids.len == before)
             s = cs_fail(err, CUTSET_USAGE,
-                        "--group %s: %.*s matches no node: see the names with inspect --text", text,
-                        (int)(len > 200 ? 200 : len), at);
-        at += len + (at[len] == ',');
+                        "--group %s: %.*s matches no node: inspect --text lists what nodes make",
+                        text, (int)(len > 200 ? 200 : len), at);
+        at = at[len] == ',' ? at + len + 1 : NULL;
     }
     for (size_t i = 1; !s && i < ids.len; i++)
         cs_union(w->group, ids.at[0], ids.at[i]);
@@ -170,10 +171,16 @@ static cutset_status infeasible(cs_work *w, const cs_atoms *a, uint32_t atom, ui
                                 uint32_t other, cutset_error *err)
 {
     char p[16], o[16], cycle[600];
-    cs_span pl = cs_node_label(w->g, pinned, p), ol = cs_node_label(w->g, other, o);
+    cs_span pl = cs_node_label(w->g, pinned, p);
     cs_span name = group_name(w, a, atom);
-    if (!print_cycle(w, a, other, cycle, sizeof cycle)) return cs_fail_memory(err);
     const char *target = w->targets[w->target[pinned]]->name;
+    if (other == CS_NONE)
+        return cs_fail(err, CUTSET_NO,
+                       "group %.*s is infeasible: %%%.*s is pinned to an accelerator, and no "
+                       "accelerator takes all nodes of the group: split the group",
+                       CS_FMT(name), CS_FMT(pl));
+    cs_span ol = cs_node_label(w->g, other, o);
+    if (!print_cycle(w, a, other, cycle, sizeof cycle)) return cs_fail_memory(err);
     if (cs_union_find(w->group, pinned) == cs_union_find(w->group, other) || !cycle[0])
         return cs_fail(
             err, CUTSET_NO,

@@ -91,6 +91,11 @@ bool cs_hash_attr(cs_hasher *h, cs_type_hashes *known, const cs_pool *pool, cons
         return cs_hash_type(h, known, pool, attr->type);
     case CS_ATTR_TYPE:
         return cs_hash_type(h, known, pool, attr->type);
+    case CS_ATTR_TENSORS:
+    case CS_ATTR_TYPES:
+        for (size_t i = 0; i < attr->len; i++)
+            if (!cs_hash_type(h, known, pool, attr->types[i])) return false;
+        return true;
     case CS_ATTR_OTHER:
         return true;
     }

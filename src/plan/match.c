@@ -1,5 +1,6 @@
 /* Names in options: an ONNX node name, a value name, an operator, or a glob over names.
  *
+ * An operator also stands for what holds it in a body: a builder that must not see it would.
  * An exact match wins over a glob. A node is named by its ONNX name, by any output, and as the text
  * form spells it ("$7"). Cost: one pass over the nodes, two where nothing matches exactly.
  */
@@ -20,6 +21,18 @@ static bool op_is(const cs_graph *g, const cs_node *n, cs_span name)
            cs_span_eq((cs_span){name.at + domain.len + 1, op.len}, op);
 }
 
+/* Is it the operator, or does it hold one in a body? Nesting is bounded by the readers. */
+static bool holds_op(const cs_graph *g, const cs_node *n, cs_span name)
+{
+    if (op_is(g, n, name)) return true;
+    for (uint32_t b = 0; b < n->n_body; b++) {
+        const cs_graph *body = g->bodies.at[n->body + b].graph;
+        for (size_t i = 0; i < body->nodes.len; i++)
+            if (holds_op(body, &body->nodes.at[i], name)) return true;
+    }
+    return false;
+}
+
 static bool node_is(const cs_graph *g, uint32_t id, cs_span name, same_fn same)
 {
     const cs_node *n = &g->nodes.at[id];
@@ -37,7 +50,7 @@ static bool node_is(const cs_graph *g, uint32_t id, cs_span name, same_fn same)
 static bool collect(const cs_graph *g, cs_span name, bool ops, same_fn same, cs_ids *out)
 {
     for (uint32_t id = 0; id < g->nodes.len; id++) {
-        if (node_is(g, id, name, same) || (ops && op_is(g, &g->nodes.at[id], name)))
+        if (node_is(g, id, name, same) || (ops && holds_op(g, &g->nodes.at[id], name)))
             if (!cs_vec_push(out, id)) return false;
     }
     return true;
@@ -45,6 +58,7 @@ static bool collect(const cs_graph *g, cs_span name, bool ops, same_fn same, cs_
 
 bool cs_match_nodes(const cs_graph *g, cs_span name, bool ops, cs_ids *out)
 {
+    const size_t before = out->len;
     if (!collect(g, name, ops, exact, out)) return false;
-    return out->len || collect(g, name, false, cs_glob, out);
+    return out->len > before || collect(g, name, false, cs_glob, out);
 }

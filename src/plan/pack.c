@@ -6,14 +6,16 @@
  * (fewest engines, then fewest parts). The cost of an engine is that of its distinct storages.
  * An atom kept although it is over the budget gets an engine without other weights.
  *
- * Never over a budget. Cost: O((n + m) log n) a packing; misfits looked at in one engine are bounded
- * by MISFITS, packings by PACK_WORK atoms in all (counts, not clocks).
+ * Never over a budget. Cost: O((n + m) log n) a packing: looks at atoms that do not fit are bounded
+ * by LOOKS in all (then only a few an engine), packings by PACK_WORK atoms (counts, not clocks).
  */
 #include <string.h>
 
 #include "plan/work.h"
 
-#define MISFITS 4096
+#define MISFITS 4096     /* atoms that did not fit, looked at in one engine */
+#define MISFITS_LATER 16 /* ... once the looks are used up */
+#define LOOKS(n) (16 * (uint64_t)(n) + (1u << 20))
 #define PACK_WORK (1u << 22)
 #define ORDERS_MAX 24
 
@@ -45,7 +47,8 @@ typedef struct packer {
     uint32_t *slot;
     uint32_t engine;
     int64_t host_cost, device_cost;
-    bool full; /* holds an oversized atom: takes nothing that costs */
+    uint64_t looks; /* at atoms that did not fit, in this packing */
+    bool full;      /* holds an oversized atom: takes nothing that costs */
     bool ok;
 } packer;
 
@@ -135,19 +138,28 @@ static bool fits(const packer *p, uint32_t atom, int64_t host, int64_t device)
            cs_sat_add(p->device_cost, device) <= p->c->device_cap[t];
 }
 
-/* Marks the storages as held by the open engine; misfits that share one get another chance. */
+/* Another chance for the misfits that use a storage the open engine has just got. */
+static void reconsider(packer *p, uint32_t storage)
+{
+    const cs_costs *c = p->c;
+    const uint32_t first = c->user_row[storage], last = c->user_row[storage + 1];
+    if (!p->n_stash || p->looks + (last - first) > LOOKS(p->a->n)) return;
+    p->looks += last - first;
+    for (uint32_t k = first; k < last; k++) {
+        if (!p->stashed[c->user[k]]) continue;
+        p->stashed[c->user[k]] = false;
+        push(p, c->user[k]);
+    }
+}
+
+/* Marks the storages as held by the open engine. */
 static void hold(packer *p, uint32_t atom)
 {
     const cs_costs *c = p->c;
     for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
-        uint32_t s = c->storage[i];
-        if (p->stamp[s] == p->engine) continue;
-        p->stamp[s] = p->engine;
-        for (uint32_t k = c->user_row[s]; p->n_stash && k < c->user_row[s + 1]; k++) {
-            if (!p->stashed[c->user[k]]) continue;
-            p->stashed[c->user[k]] = false;
-            push(p, c->user[k]);
-        }
+        if (p->stamp[c->storage[i]] == p->engine) continue;
+        p->stamp[c->storage[i]] = p->engine;
+        reconsider(p, c->storage[i]);
     }
 }
 
@@ -174,9 +186,10 @@ static void fill_engine(packer *p, int32_t target)
     p->host_cost = p->device_cost = 0;
     p->full = false;
     p->n_stash = 0;
-    while (h->len && p->n_stash < MISFITS) {
+    while (h->len && p->n_stash < (p->looks < LOOKS(p->a->n) ? MISFITS : MISFITS_LATER)) {
         uint32_t atom = pop(h);
         if (!place(p, atom)) {
+            p->looks++;
             p->stash[p->n_stash++] = atom;
             p->stashed[atom] = true;
         }
@@ -211,6 +224,7 @@ static void pack_once(packer *p, cs_labels *out)
     const uint32_t *row = p->reverse ? a->succ : a->pred;
     p->slot = out->slot;
     p->engine = p->n_host = p->n_stash = p->at_cycle = 0;
+    p->looks = 0;
     if (p->c) memset(p->stamp, 0, p->c->n_storages * sizeof *p->stamp);
     for (uint32_t i = 0; i < a->n; i++) {
         uint32_t v = p->reverse ? a->n - 1 - i : i;

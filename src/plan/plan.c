@@ -1,6 +1,8 @@
 /* The plan as an object: an empty one, freeing one, the names of its enums. */
 #include "plan/plan.h"
 
+#include <string.h>
+
 cutset_plan *cs_plan_new(void)
 {
     cutset_plan *plan = cs_zalloc(1, sizeof *plan);
@@ -56,4 +58,18 @@ const char *cs_oversize_name(cutset_oversize o)
 {
     static const char *const names[] = {"error", "host", "keep"};
     return names[o];
+}
+
+cutset_status cs_plan_set_path(cutset_plan *plan, const char *path, cutset_error *err)
+{
+    char *copy = NULL;
+    if (path != NULL) {
+        const size_t size = strlen(path) + 1;
+        copy = cs_alloc(size, 1);
+        if (copy == NULL) return cs_fail_memory(err);
+        memcpy(copy, path, size);
+    }
+    cs_free(plan->model_path);
+    plan->model_path = copy;
+    return CUTSET_OK;
 }

@@ -132,6 +132,9 @@ cutset_status cs_plan_make(cutset_plan **out, const cs_plan_source *source,
 cutset_status cs_plan_bind(cutset_plan *plan, const cs_graph *graph, uint64_t hash,
                            cutset_error *err);
 
+/* Where the model is from now on (NULL: in memory). */
+cutset_status cs_plan_set_path(cutset_plan *plan, const char *path, cutset_error *err);
+
 /* plan.json, streamed. `at`: the path it will have (model.path is relative to its folder); NULL or
  * "-": model.path is relative to the current folder. Tell failures of `out` with cs_out_done. */
 cutset_status cs_plan_write_json(const cutset_plan *plan, const char *at, cs_out *out,

@@ -318,7 +318,7 @@ static cutset_status put_fallback(const cutset_plan *plan, cs_out *out, cutset_e
         for (size_t i = 0; i < shown; i++)
             put_reason(plan, &reasons[i], out);
         if (shown < kinds) {
-            cs_line_printf(&l, "   ... and %zu more reasons: see cutset explain", kinds - shown);
+            cs_line_printf(&l, "   ... and %zu more reasons: --json lists all", kinds - shown);
             cs_line_put(&l, out);
         }
     }
