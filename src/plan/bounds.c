@@ -4,6 +4,7 @@
  *     M >= (i-1) + (j-1) + ceil(bytes(S_ij) / budget),
  * where bytes counts each storage once, and each atom kept although over the budget is one engine
  * whose storages are left out. i = j = 1 is the volume bound; no bytes at all gives the path bound.
+ * Where the order forbids what the sum allows, a chain of milestones may give more (chain.c).
  * Two families (i = 1 or j = 1) are exact, with a storage counted if any user is in S_ij; the
  * two-dimensional one takes one user a storage (still valid) and is skipped above GRID levels.
  * With several accelerators each has its own levels (everything else separates), and the bounds add
@@ -151,7 +152,13 @@ static cutset_status bound_of_target(cs_work *w, const cs_atoms *a, const cs_cos
     family f = {a, c, l, t, cs_arena_zalloc(arena, c->n_storages, sizeof *f.left_out)};
     if (!f.left_out) return cs_fail_memory(err);
     mark_left_out(&f);
-    return weigh(&f, arena, out) ? CUTSET_OK : cs_fail_memory(err);
+    cs_arena_mark mark = cs_arena_note(arena);
+    cs_chain chain;
+    if (!weigh(&f, arena, out) || !cs_chain_bound(a, c, t, f.left_out, arena, &chain))
+        return cs_fail_memory(err);
+    if (chain.value > out->value) *out = (cs_bound){chain.value, CS_BOUND_WINDOW, 0, 0, t, 0};
+    cs_arena_release(arena, mark);
+    return CUTSET_OK;
 }
 
 static uint32_t targets_in_use(const cs_atoms *a)
@@ -206,6 +213,20 @@ static bool list_weighed(const family *f, const cs_bound *b, bool *listed, cs_id
     return ok;
 }
 
+/* The milestones of a chain, in order: the first node of each atom. */
+static bool list_milestones(const family *f, cs_arena *arena, cs_ids *out)
+{
+    cs_chain chain;
+    cs_ids back = {0};
+    bool ok = cs_chain_bound(f->a, f->c, f->target, f->left_out, arena, &chain);
+    for (uint32_t v = ok ? chain.last : CS_NONE; ok && v != CS_NONE; v = chain.from[v])
+        ok = cs_vec_push(&back, f->a->node[f->a->first[v]]);
+    for (size_t i = back.len; ok && i-- > 0;)
+        ok = cs_vec_push(out, back.at[i]);
+    cs_vec_fini(&back);
+    return ok;
+}
+
 static bool certify_target(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
                            int32_t t, cs_arena *arena, cs_ids *out)
 {
@@ -217,7 +238,7 @@ static bool certify_target(cs_work *w, const cs_atoms *a, const cs_costs *c, con
     bool *listed = cs_arena_zalloc(arena, a->n, sizeof *listed);
     if (!f.left_out || !listed) return false;
     mark_left_out(&f);
-    return list_weighed(&f, &b, listed, out);
+    return b.i ? list_weighed(&f, &b, listed, out) : list_milestones(&f, arena, out);
 }
 
 bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,

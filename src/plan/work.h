@@ -156,11 +156,22 @@ bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena);
 cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
                       uint32_t lower, cs_arena *arena, cs_labels *best, cutset_error *err);
 
+/* ---- chain.c ---- */
+typedef struct cs_chain {
+    uint32_t value;  /* fewest engines; 0: not looked at */
+    uint32_t last;   /* the last milestone, an atom */
+    uint32_t *level; /* by atom */
+    uint32_t *from;  /* by atom: the milestone before, or CS_NONE */
+} cs_chain;
+/* `left_out`: storages of atoms that are kept over the budget. False: no memory. */
+bool cs_chain_bound(const cs_atoms *a, const cs_costs *c, int32_t target, const bool *left_out,
+                    cs_arena *arena, cs_chain *out);
+
 /* ---- bounds.c (theory: 3.2) ---- */
 typedef struct cs_bound {
     uint32_t value;
     cs_bound_kind kind;
-    uint32_t i, j; /* window: lam >= i, mu >= j */
+    uint32_t i, j; /* window: lam >= i, mu >= j; 0, 0: from a chain of milestones */
     int32_t target;
     int dimension; /* 0 host, 1 device */
 } cs_bound;

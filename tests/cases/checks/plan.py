@@ -354,8 +354,43 @@ class Checker:
         lam, mu = self.stretches([self.target_of(n) for n in self.graph.nodes])
         windows = min(lam[n.index] for n in nodes) + min(mu[n.index] for n in nodes) - 2
         proved = windows + len(over) + -(-sum(weighed.values()) // budget)
+        proved = max(proved, self.milestones(nodes, budget))
         self.expect(proved >= self.goal["engines_bound"],
                     f"the certificate proves {proved} engines, not {self.goal['engines_bound']}")
+
+    def milestones(self, nodes, budget):
+        """Engines that a chain of nodes proves: what lies between two of them, both included, takes
+        its bytes over the budget, or two if a host node is there; neighbours share one engine."""
+        n = len(self.graph.nodes)
+        near = [set() for _ in range(n)]
+        for a, b in self.edges:
+            near[a].add(b)
+        for i in range(n):  # what shares an atom is reached together
+            near[i] |= {k for k in range(n) if k != i and self.atom[k] == self.atom[i]}
+
+        def reached(start, near):
+            seen, todo = {start}, [start]
+            while todo:
+                for b in near[todo.pop()] - seen:
+                    seen.add(b)
+                    todo.append(b)
+            return seen
+        back = [{a for a in range(n) if b in near[a]} for b in range(n)]
+        level = 1
+        for u, v in zip(nodes, nodes[1:]):
+            between = reached(u.index, near) & reached(v.index, back)
+            if v.index not in between:
+                return 0
+            own = [self.graph.nodes[i] for i in between if self.target_of(self.graph.nodes[i]) != "host"]
+            by_atom = {}
+            for node in own:
+                by_atom.setdefault(self.atom[node.index], []).append(node)
+            over = [a for a, some in by_atom.items() if sum(self.graph.storages(some).values()) > budget]
+            kept_out = set(self.graph.storages([x for a in over for x in by_atom[a]]))
+            bytes_ = sum(b for s, b in self.graph.storages(own).items() if s not in kept_out)
+            need = len(over) + -(-bytes_ // budget)
+            level += max(need, 2 if len(own) < len(between) else 1) - 1
+        return level
 
     def savings(self):
         """engines_saved_if_supported, by the path bound with one node more on the accelerator."""
