@@ -88,7 +88,7 @@ print(f"{len(first.node)} nodes and {len(first.initializer)} weights are the sam
 EOP
 
 say "A model with control flow: the voice detector silero-vad." \
-    "TensorRT refuses an If whose branches differ in rank, and what depends on it."
+    "The branches of its Ifs differ in rank: TensorRT refuses these, and what depends on them."
 show cutset plan vad.onnx --target tensorrt
 
 say "Its parts carry the branches of the Ifs, and what these read from outside." \

@@ -39,7 +39,8 @@ typedef struct cs_difference {
     uint64_t index;            /* of the first element that differs, in row order */
     uint64_t count, of;        /* elements that differ, elements */
     char whole[72], parts[72]; /* that element */
-    double max_abs, max_rel;   /* over finite elements; max_rel relative to the larger of the two */
+    double max_abs, max_rel; /* over finite elements; max_rel: to the larger of the two numbers and,
+                                where a tolerance holds, the tensor's root mean square */
     uint64_t nan_whole, nan_parts;
 } cs_difference;
 
@@ -175,6 +176,8 @@ cutset_status cs_chain_run(cs_verify *v, size_t first, size_t last, cs_made_fn m
 /* What the chain holds for a name, or NULL. */
 const OrtValue *cs_chain_value(const cs_verify *v, const cs_run *run, cs_span name);
 void cs_chain_drop(cs_verify *v, cs_run *run);
+/* A part that makes nothing for others (dead nodes) has nothing to compare: it is not run. */
+static inline bool cs_part_is_dead(const cs_part *part) { return part->n_output == 0; }
 char *cs_verify_part_path(const cs_verify *v, const cs_part *part); /* heap; NULL: no memory */
 
 /* Finds the part and value where run `r` first differs; sets v->bad_*. */

@@ -130,10 +130,10 @@ static bool measure(cs_difference *d, double a, double b, double tolerance, doub
 {
     if (isnan(a) || isnan(b)) return tolerance > 0 && isnan(a) && isnan(b);
     if (!isfinite(a) || !isfinite(b)) return a == b;
-    const double apart = fabs(a - b), size = fmax(fabs(a), fabs(b));
+    const double apart = fabs(a - b), size = fmax(fmax(fabs(a), fabs(b)), scale);
     if (apart > d->max_abs) d->max_abs = apart;
     if (size > 0 && apart / size > d->max_rel) d->max_rel = apart / size;
-    return tolerance > 0 && apart <= tolerance * fmax(size, scale);
+    return tolerance > 0 && apart <= tolerance * size;
 }
 
 static void compare_numbers(const compare *c, const cs_ort_tensor *a, const cs_ort_tensor *b,

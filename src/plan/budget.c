@@ -181,7 +181,7 @@ static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs 
     excess e = excess_of(w, a, c, atom);
     spell_need(w, a, atom, e.bytes, what, sizeof what);
     cs_format_size(e.budget, human);
-    if (n_over > 1) snprintf(others, sizeof others, ", the most of %u that are over", n_over);
+    if (n_over > 1) snprintf(others, sizeof others, ", the largest of %u that are", n_over);
     return cs_fail(err, CUTSET_NO,
                    "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
                    what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human,
