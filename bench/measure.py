@@ -4,7 +4,7 @@ Memory is told twice:
 
     peak   the high water mark of resident memory, mapped files included: ru_maxrss. The kernel
            starts it, for a child, at what the parent had held, so a smaller peak reads as that: an
-           upper bound, about 12 MB.
+           upper bound, about 20 MB.
     anon   the highest sum of RssAnon and RssShmem that was seen: memory without file pages. Sampled
            every 2 ms, so a spike may be missed. `fits` is the proof: it runs the command with
            RLIMIT_DATA, which refuses private writable memory over the limit, touched or not.
@@ -43,25 +43,24 @@ class Sample:
     output: str
 
 
-def status_fields(pid):
-    """Bytes by name from /proc/PID/status; {} when the process has no memory any more."""
+def memory_now(pid):
+    """Bytes by name, RssAnon and others; {} when the process has no memory any more."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return {}
-    return {k: int(v) * 1024 for k, v in re.findall(r"^(Vm\w+|Rss\w+):\s+(\d+) kB", text, re.M)}
+    return {k: int(v) * 1024 for k, v in re.findall(r"^(Rss\w+):\s+(\d+) kB", text, re.M)}
 
 
-def run(argv, cwd=None, output=None):
+def run(argv):
     """One run; its stdout and stderr go to a file, which `Sample.output` holds the end of."""
     argv = [str(a) for a in argv]
-    with tempfile.TemporaryFile() as log, open(output or os.devnull, "wb") as out:
+    with tempfile.TemporaryFile() as log:
         start = time.monotonic()
-        child = subprocess.Popen(argv, cwd=cwd, stdin=subprocess.DEVNULL,
-                                 stdout=out if output else log, stderr=log)
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         anon = 0
         while True:
-            seen = status_fields(child.pid)
+            seen = memory_now(child.pid)
             anon = max(anon, seen.get("RssAnon", 0) + seen.get("RssShmem", 0))
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
@@ -75,8 +74,8 @@ def run(argv, cwd=None, output=None):
                   child.returncode, text)
 
 
-def must(argv, **options):
-    sample = run(argv, **options)
+def must(argv):
+    sample = run(argv)
     if sample.status != 0:
         sys.exit(f"{' '.join(map(str, argv))}\nended with {sample.status}:\n{sample.output}")
     return sample
@@ -131,7 +130,7 @@ def blocks(path):
 
 
 def flush(path):
-    """Writes back what is dirty on the file system of `path`, so that runs do not pay for others."""
+    """Writes back what is dirty on the file system of `path`, so that no run pays for another."""
     subprocess.run(["sync", "-f", str(path)], check=True)
 
 
@@ -200,7 +199,7 @@ INTRO = """# Results
 
 What `make bench` measured: whole processes of the release build, files in the page cache. Made by
 the scripts beside this file; the ratios say more than the times. "Peak" is resident memory, mapped
-files included; one under 13 MB or so reads as that, which is what the measuring process holds.
+files included; one under 20 MB or so reads as what the measuring process holds, an upper bound.
 "Without file pages" is anonymous and shared memory, sampled. MB = 10^6 bytes.
 """
 
@@ -254,6 +253,7 @@ def folder(args, free):
     """A folder for this run, gone afterwards; `free` bytes must be left on its disk."""
     args.dir.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(args.dir).free < free + 2 * 10**9:
-        sys.exit(f"{args.dir} needs {size(free + 2 * 10**9)} of free space: name another with --dir")
+        sys.exit(f"{args.dir} needs {size(free + 2 * 10**9)} of free space: name another folder "
+                 "with --dir")
     with tempfile.TemporaryDirectory(dir=args.dir) as path:
         yield Path(path)

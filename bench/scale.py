@@ -12,6 +12,7 @@ import zlib
 
 import measure
 import proto
+from measure import seconds, size
 
 HIDDEN = 64
 HOST = ("bench", "Lookup")  # an operator that no accelerator has
@@ -28,7 +29,7 @@ def on_host(i):
 
 
 def block(i, b, x):
-    """(domain, operator, args, output, dims) of block i; b and x stand in its names and for its input."""
+    """Block i as (domain, operator, args, output, dims); its names begin with b, its input is x."""
     k = wide(i)
     row, rows = [1, HIDDEN], [1, k]
     last = HOST if on_host(i) else ("", "Tanh")
@@ -141,21 +142,22 @@ def measure_form(table, form, made, args):
     runs = measure.interleave([*small.values(), *large.values()], args.runs)
     few, many = (dict(zip(names, runs[i:i + 4])) for i in (0, 4))
     read = many["inspect"]
-    table.add(f"{form}, inspect", "", f"{measure.seconds(read.wall)}, peak {measure.size(read.most('peak'))}, "
-              f"file {measure.size(made[1].stat().st_size)}")
+    table.add(f"{form}, inspect", "", f"{seconds(read.wall)}, peak {size(read.most('peak'))}, "
+              f"file {size(made[1].stat().st_size)}")
     for name in names[1:]:
         sample, what = many[name], f"{form}, {name}"
         bar = name != "plan -o FILE"
-        times = measure.ratio(sample, read)
-        table.add(what, "2 x inspect" if bar else "", f"{times:.2f} x inspect: {measure.seconds(sample.wall)}",
-                  times <= 2 if bar else None)
+        times, growth = measure.ratio(sample, read), measure.ratio(sample, few[name])
+        table.add(what, "2 x inspect" if bar else "",
+                  f"{times:.2f} x inspect: {seconds(sample.wall)}; processor time "
+                  f"{measure.ratio(sample, read, 'cpu'):.2f} x", times <= 2 if bar else None)
         peak = sample.most("peak")
         table.add(what, "peak under 400 MB" if bar else "",
-                  f"{measure.size(peak)} ({measure.size(sample.most('anon'))} without file pages)",
+                  f"{size(peak)} ({size(sample.most('anon'))} without file pages)",
                   peak < 400 * measure.MB if bar else None)
-        growth = measure.ratio(sample, few[name])
         table.add(what, "12 x for 10 x the nodes" if bar else "",
-                  f"{growth:.1f} x: {measure.seconds(few[name].wall)} at 10^5", growth <= 12 if bar else None)
+                  f"{growth:.1f} x: {seconds(few[name].wall)} at 10^5; processor time "
+                  f"{measure.ratio(sample, few[name], 'cpu'):.1f} x", growth <= 12 if bar else None)
 
 
 def main():
@@ -167,7 +169,8 @@ def main():
     if args.generate:
         path = measure.Path(args.generate)
         return (write_text if path.suffix == ".cut" else write_onnx)(path, args.nodes)
-    table = measure.Table("scale", "A chain of blocks of 10^6 nodes, 1 % of them for the host.", args)
+    table = measure.Table("scale", "A chain of blocks of 10^6 nodes, 1 % of them for the host.",
+                          args)
     with measure.folder(args, 10**9) as where:
         for form in args.form or FORMS:
             write, suffix = FORMS[form][:2]

@@ -1,7 +1,7 @@
-"""Parts of models with very large weights: what splitting costs when weights are referred to, copied.
+"""Parts of models with very large weights: what it costs to refer to weights, and to copy them.
 
-    8 GiB outside    a chain of 128 products whose weights stand in a sparse file: 4 KiB of data each,
-                     the rest a hole
+    8 GiB outside    a chain of 128 products whose weights stand in a sparse file: 4 KiB of data
+                     each, the rest a hole
     1.5 GiB inside   the same with 24 weights inside the model file, real bytes, so that `copy` and
                      `cp` have as much to move
 
@@ -13,6 +13,7 @@ import shutil
 
 import measure
 import proto
+from measure import seconds, size
 
 SIDE = 4096
 WEIGHT = 4 * SIDE * SIDE  # 64 MiB
@@ -26,7 +27,8 @@ def graph(model, count, weight, host_every):
     model.write(proto.typed(11, "v0", [1, SIDE]))
     value = "v0"
     for i in range(count):
-        model.write(proto.node("MatMul", [value, f"w{i}"], [f"m{i}"]) + proto.typed(13, f"m{i}", [1, SIDE]))
+        model.write(proto.node("MatMul", [value, f"w{i}"], [f"m{i}"]))
+        model.write(proto.typed(13, f"m{i}", [1, SIDE]))
         value = f"m{i}"
         if host_every and i % host_every == host_every - 1:
             model.write(proto.node("Lookup", [value], [f"h{i}"], "bench"))
@@ -58,7 +60,8 @@ def inside(path, count, host_every=HOST_EVERY):
 
 
 def split(model, how, out):
-    return [*measure.CUTSET, "split", model, "--target", "tensorrt-11", f"--weights={how}", "-o", out]
+    return [*measure.CUTSET, "split", model, "--target", "tensorrt-11", f"--weights={how}", "-o",
+            out]
 
 
 def clear(where, *keep):
@@ -70,11 +73,11 @@ def clear(where, *keep):
 def measure_refer(table, what, model, where, keep):
     argv = split(model, "refer", where)
     runs, = measure.interleave([argv], table.args.runs, before=lambda: clear(where, *keep))
-    table.add(f"{what}, refer", "under 1 s", measure.seconds(runs.wall), runs.wall < 1)
+    table.add(f"{what}, refer", "under 1 s", seconds(runs.wall), runs.wall < 1)
     peak = runs.most("peak")
-    table.add(f"{what}, refer", "peak under 50 MB", measure.size(peak), peak < 50 * measure.MB)
-    parts = [p for p in where.glob("part-*.onnx")]
-    table.add(f"{what}, refer", "", f"{len(parts)} parts, {measure.size(sum(p.stat().st_size for p in parts))}")
+    table.add(f"{what}, refer", "peak under 50 MB", size(peak), peak < 50 * measure.MB)
+    parts = [p.stat().st_size for p in where.glob("part-*.onnx")]
+    table.add(f"{what}, refer", "", f"{len(parts)} parts, {size(sum(parts))}")
     clear(where, *keep)
 
 
@@ -84,10 +87,10 @@ def measure_holes(table, what, model, data, where, out):
     had, has = measure.blocks(data), measure.blocks(copies)
     length = sum(p.stat().st_size for p in copies.iterdir())
     table.add(f"{what}, copy", "keeps the holes",
-              f"{measure.size(length)} long, {measure.size(has)} on the disk; "
-              f"the source {measure.size(data.stat().st_size)}, {measure.size(had)}",
+              f"{size(length)} long, {size(has)} on the disk; "
+              f"the source {size(data.stat().st_size)}, {size(had)}",
               length >= data.stat().st_size and has <= 2 * had)
-    table.add(f"{what}, copy", "", f"{measure.seconds(sample.wall)}, peak {measure.size(sample.peak)}")
+    table.add(f"{what}, copy", "", f"{seconds(sample.wall)}, peak {size(sample.peak)}")
     clear(where, model.name, data.name)
 
 
@@ -115,24 +118,25 @@ def measure_copy(table, what, model, where):
             table.args.runs, before=before)
         times = measure.ratio(ours, theirs)
         table.add(f"{what}, copy{' and sync' if synced else ''}", "1.3 x cp",
-                  f"{times:.2f} x cp: {measure.seconds(ours.wall)}, cp {measure.seconds(theirs.wall)}",
+                  f"{times:.2f} x cp: {seconds(ours.wall)}, cp {seconds(theirs.wall)}",
                   times <= 1.3)
         if not synced:
             memory = ours
     anon, limit = memory.most("anon"), 50 * measure.MB
     clear(where, model.name)
     table.add(f"{what}, copy", "under 50 MB without file pages",
-              f"{measure.size(anon)} seen, peak {measure.size(memory.most('peak'))} with them",
+              f"{size(anon)} seen, peak {size(memory.most('peak'))} with them",
               anon < limit)
     fits = measure.fits(argv, limit)
-    table.add(f"{what}, copy", "under 50 MB of RLIMIT_DATA", "runs" if fits else "does not run", fits)
+    table.add(f"{what}, copy", "under 50 MB of RLIMIT_DATA",
+              "runs" if fits else "does not run", fits)
     clear(where, model.name)
 
 
 def main():
     args = measure.start(measure.options(__doc__, runs=5))
-    table = measure.Table("weights", "`split` of models whose weights are much larger than memory should be.",
-                          args)
+    table = measure.Table("weights", "`split` of models whose weights are much larger than its "
+                          "memory should be.", args)
     with measure.folder(args, 4 * 10**9) as where:
         model = where / "model.onnx"
         data = outside(model, 128)
@@ -142,7 +146,7 @@ def main():
         inside(model, 24)
         measure_refer(table, "1.5 GiB inside", model, where, (model.name,))
         measure_copy(table, "1.5 GiB inside", model, where)
-    table.notes.append("The machine writes to a virtual disk; `cp` and `copy` use copy_file_range both.")
+    table.notes.append("`cp` and `copy` both use copy_file_range, to the same disk.")
     return table.end()
 
 

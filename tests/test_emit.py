@@ -335,7 +335,7 @@ def test_merge_refuses(tmp_path):
     out = split(tmp_path, source)
     parts = [path for _, path in parts_of(out)]
     assert "source" in run("merge", out, "-o", source, code=2)
-    assert "part" in run("merge", out, "-o", parts[0], code=2)
+    assert "this split" in run("merge", out, "-o", parts[0], code=2)
     kept = parts[1].read_bytes()
     parts[1].write_bytes(parts[0].read_bytes())
     assert parts[1].name in run("merge", out, "-o", tmp_path / "m2.onnx", code=3)
@@ -347,6 +347,46 @@ def test_merge_refuses(tmp_path):
     run("merge", out, "-o", tmp_path / "no" / "m2.onnx", code=4)
     assert not (tmp_path / "m2.onnx").exists()
     run("merge", out, "-o", tmp_path / "m2.onnx")
+
+
+@pytest.mark.parametrize("mode", ["copy", "refer"])
+def test_merge_never_writes_over_what_it_reads(tmp_path, mode):
+    source = save(tmp_path, chain(), **EXTERNAL)
+    out = split(tmp_path, source, f"--weights={mode}",
+                out=source.parent if mode == "refer" else tmp_path / "out")
+    own = [source, source.parent / "w.bin"]
+    split_files = [p for p in out.rglob("*") if p.is_file() and p not in own]
+    assert len(split_files) == 7 + 3 * (mode == "copy")
+    before = {p: p.read_bytes() for p in own + split_files}
+    link, hard = tmp_path / "link", tmp_path / "hard"
+    for path in before:
+        word = "source model" if path in own else "this split"
+        assert word in run("merge", out, "-o", path, code=2)
+        link.symlink_to(path)
+        assert word in run("merge", out, "-o", link, code=2)
+        assert link.is_symlink() and link.resolve() == path
+        link.unlink()
+        os.link(path, hard)
+        assert word in run("merge", out, "-o", hard, code=2)
+        hard.unlink()
+        assert {p: p.read_bytes() for p in before} == before, path
+    run("merge", out, "-o", "", code=2)
+    run("merge", out, "-o", tmp_path / "merged.onnx")
+    assert {p: p.read_bytes() for p in before} == before
+
+
+@pytest.mark.parametrize("through", [False, True])
+def test_merge_without_live_nodes(tmp_path, through):
+    """No node needs an import, and the checker still wants one."""
+    outputs = [info("x")] if through else [info("w", (64, 64))]
+    source = save(tmp_path, model([], [info("x")], outputs, [weight("w", 1)]))
+    onnx.checker.check_model(str(source))
+    out = split(tmp_path, source)
+    assert not parts_of(out)
+    run("merge", out, "-o", tmp_path / "merged.onnx")
+    onnx.checker.check_model(str(tmp_path / "merged.onnx"))
+    assert [(i.domain, i.version) for i in onnx.load(str(tmp_path / "merged.onnx")).opset_import] == [
+        ("", 17)]
 
 
 def test_merge_of_unsorted_nodes(tmp_path):

@@ -290,6 +290,31 @@ def test_passed_through(tmp_path):
     assert results(split(tmp_path, model)) == {"y": "equal", "k": "equal", "w": "passed through"}
 
 
+def test_part_without_outputs(tmp_path):
+    """Dead nodes have nothing to compare; what only they read is not kept for them."""
+    model = save(tmp_path, [node("Relu", "x", "a"), node("Neg", "a", "dead"), node("Exp", "a", "b"),
+                            node("Neg", "b", "c"), node("Relu", "c", "y")],
+                 [info("x", [2])], [info("y", [2])])
+    parts = split(tmp_path, model, "Neg")
+    dead = [p for p in json.loads((parts / "plan.json").read_text())["parts"] if not p["outputs"]]
+    found = report(parts, "--runs", 2)
+    assert found["equal"] == 1 and found["parts_without_outputs"] == len(dead)
+    simple = save(tmp_path, [node("Relu", "x", "y"), node("Neg", "x", "d")],
+                  [info("x", [2])], [info("y", [2])])
+    parts = split(tmp_path, simple, "Neg")
+    assert report(parts)["parts_without_outputs"] == 1
+    assert "1 without outputs, not run" in run("verify", parts).stdout
+    (parts / "part-001-host.onnx").unlink()  # still a part of the split
+    run("verify", parts, code=4)
+
+
+def test_runtime_that_cannot_start_a_session(tmp_path):
+    """An exception while a session is made is logged by some runtimes: one line all the same."""
+    model = save(tmp_path, [], [], [])
+    done = run("verify", split(tmp_path, model), code=3)
+    assert "refuses the model" in done.stderr
+
+
 def test_overridable_default_is_not_fed(tmp_path):
     model = save(tmp_path, [node("Add", "x d", "a"), node("Relu", "a", "y")],
                  [info("x", [2]), info("d", [2])], [info("y", [2])], [weight("d", 2)])

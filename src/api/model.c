@@ -1,5 +1,6 @@
 /* Opening a model: what kind of file it is, reading, declaring, inferring, hashing. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/model.h"
 #include "onnx/infer.h"
@@ -33,10 +34,22 @@ static bool keep_opts(cutset_model *m, const cutset_open_opts *o)
 
 /* ---- reading ---- */
 
+/* For messages. */
+static const char *file_name(const char *path)
+{
+    if (path == NULL) return "the model";
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 static cutset_status read_file(cutset_model *m, cs_file *file, const char *folder,
                                cutset_error *err)
 {
     cs_span text = {(const char *)file->at, file->len};
+    if (file->len == 0) { /* more likely a download that failed than a graph without nodes */
+        m->text = *file;
+        return cs_fail_at(err, CUTSET_BAD, 0, "%s is empty: give an ONNX model or a text graph",
+                          file_name(m->path));
+    }
     if (cs_text_probe(text)) {
         m->text = *file;
         const cutset_status s = cs_text_read(&m->graph, text, &m->opts.progress, err);
@@ -86,15 +99,17 @@ cutset_status cutset_model_open(cutset_model **out, const char *path, const cuts
 {
     cs_file file;
     *out = NULL;
-    cutset_status s = cs_file_open(&file, path, err);
-    if (s) return s;
     bool standard_input = strcmp(path, "-") == 0;
+    cutset_status s = standard_input ? cs_file_stdin(&file, opts ? &opts->progress : NULL, err)
+                                     : cs_file_open(&file, path, err);
+    if (s) return s;
     char *folder = standard_input ? NULL : cs_path_dir(path);
     if (!standard_input && !folder) {
         cs_file_close(&file);
         return cs_fail_memory(err);
     }
     s = open_file(out, &file, path, folder, opts, err);
+    if (s == CUTSET_BAD) cs_fail_in(err, file_name(path));
     cs_free(folder);
     return s;
 }
@@ -140,6 +155,14 @@ void cutset_model_describe(const cutset_model *m, cutset_model_info *info)
 const char *cutset_model_note(const cutset_model *m, size_t i)
 {
     return i < m->graph->pool->notes.len ? m->graph->pool->notes.at[i] : NULL;
+}
+
+int cutset_model_reads(const cutset_model *m, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    const uint64_t dev = (uint64_t)st.st_dev, ino = (uint64_t)st.st_ino;
+    return m->onnx ? cs_onnx_reads(m->onnx, dev, ino) : m->text.dev == dev && m->text.ino == ino;
 }
 
 cutset_status cutset_model_inspect(const cutset_model *m, cutset_inspect_form form,

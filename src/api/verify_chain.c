@@ -48,7 +48,7 @@ cutset_status cs_chain_init(cs_verify *v, cutset_error *err)
     for (size_t i = 0; i < v->inputs.feeds.len; i++)
         v->feed_of[cs_strtab_find(&v->names, cs_span_of(v->inputs.feeds.at[i].name))] = (uint32_t)i;
     for (size_t i = 0; i < p->parts.len; i++)
-        for (uint32_t k = 0; k < p->parts.at[i].n_input; k++)
+        for (uint32_t k = 0; !cs_part_is_dead(&p->parts.at[i]) && k < p->parts.at[i].n_input; k++)
             v->last[cs_strtab_find(&v->names, value_name(v, p->parts.at[i].input + k))] =
                 (uint32_t)i;
     for (size_t i = 0; i < p->outputs.len; i++)
@@ -201,7 +201,8 @@ cutset_status cs_chain_run(cs_verify *v, size_t first, size_t last, cs_made_fn m
     bool stop = false;
     for (size_t i = 0; i < n && !stop; i++) {
         cutset_status status = cs_progress(&v->opts->progress, "run the parts", i, n, err);
-        if (!status) status = run_part(v, i, first, last, made, payload, &stop, err);
+        if (!status && !cs_part_is_dead(&v->plan->parts.at[i]))
+            status = run_part(v, i, first, last, made, payload, &stop, err);
         if (status) return status;
     }
     return cs_progress(&v->opts->progress, "run the parts", n, n, err);

@@ -43,6 +43,14 @@ static cs_span part_file(const cs_verify *v)
     return plan_name(v, v->plan->parts.at[v->bad_part].file);
 }
 
+static size_t dead_parts(const cs_verify *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->plan->parts.len; i++)
+        n += cs_part_is_dead(&v->plan->parts.at[i]);
+    return n;
+}
+
 /* ---- for people ---- */
 
 static void put_text(cs_out *out, const char *head, const char *text)
@@ -77,6 +85,10 @@ static void put_head(const cs_verify *v, cs_out *out)
     cs_line_printf(&l, "%zu in ", v->plan->parts.len);
     cs_line_span(&l, cs_span_of(v->dir));
     cs_line_put(&l, out);
+    if (dead_parts(v) > 0) {
+        cs_line_printf(&l, "          %zu without outputs, not run", dead_parts(v));
+        cs_line_put(&l, out);
+    }
     cs_line_cell(&l, CS_SPAN("runtime"), 10);
     cs_line_printf(&l, "ONNX Runtime %s, optimisations off", cs_ort_version(v->ort));
     cs_line_put(&l, out);
@@ -260,6 +272,7 @@ static void put_json(const cs_verify *v, cs_out *out)
     cs_json_object(&j);
     cs_json_put_text(&j, "model", model_path(v, path));
     cs_json_put_int(&j, "parts", (int64_t)v->plan->parts.len);
+    cs_json_put_int(&j, "parts_without_outputs", (int64_t)dead_parts(v));
     cs_json_put_text(&j, "onnxruntime", cs_ort_version(v->ort));
     cs_json_put_text(&j, "library", cs_ort_path(v->ort));
     cs_json_put_int(&j, "seed", (int64_t)v->opts->seed);

@@ -130,6 +130,26 @@ cutset_status cs_fail_memory(cutset_error *err)
     return CUTSET_SYSTEM;
 }
 
+/* Is `name` in `text` as a word of its own? A short path would be found in any message. */
+static bool has_word(const char *text, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *at = text; len > 0 && (at = strstr(at, name)) != NULL; at++) {
+        const bool begins = at == text || strchr(" '(", at[-1]) != NULL;
+        if (begins && strchr(" :;,')", at[len]) != NULL) return true; /* the end counts too */
+    }
+    return false;
+}
+
+void cs_fail_in(cutset_error *err, const char *path)
+{
+    if (err == NULL || has_word(err->message, path)) return;
+    const cutset_error old = *err;
+    cs_fail(err, old.status, "%.300s: %s", path, old.message);
+    err->system = old.system;
+    err->offset = old.offset;
+}
+
 cutset_status cs_progress(const cutset_progress *progress, const char *phase, uint64_t done,
                           uint64_t total, cutset_error *err)
 {

@@ -19,6 +19,9 @@ cutset_status cs_fail_at(cutset_error *err, cutset_status status, uint64_t offse
 cutset_status cs_fail_errno(cutset_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 cutset_status cs_fail_memory(cutset_error *err);
+/* Puts "PATH: " before the message, unless that names the path already: for readers whose messages
+ * speak of lines and tensors. Status, errno and offset stay. */
+void cs_fail_in(cutset_error *err, const char *path);
 
 /* Asks the caller's progress function, if any, whether to go on: CUTSET_OK or CUTSET_INTERRUPTED.
  * `phase` is a static string; done and total are in units of the phase (total 0 = unknown). */

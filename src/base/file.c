@@ -22,10 +22,17 @@
 
 /* ---- in ---- */
 
-static cutset_status read_stdin(cs_file *out, cutset_error *err)
+cutset_status cs_file_stdin(cs_file *out, const cutset_progress *progress, cutset_error *err)
 {
     CS_VEC(unsigned char) bytes = {0};
+    *out = (cs_file){.fd = -1};
     for (;;) {
+        const cutset_status asked =
+            cs_progress(progress, "reading standard input", bytes.len, 0, err);
+        if (asked != CUTSET_OK) {
+            cs_vec_fini(&bytes);
+            return asked;
+        }
         if (!cs_vec_room(&bytes, 1 << 16)) {
             cs_vec_fini(&bytes);
             return cs_fail_memory(err);
@@ -73,7 +80,7 @@ static cutset_status map_regular(cs_file *out, int fd, const char *path, cutset_
 cutset_status cs_file_open(cs_file *out, const char *path, cutset_error *err)
 {
     *out = (cs_file){.fd = -1};
-    if (strcmp(path, "-") == 0) return read_stdin(out, err);
+    if (strcmp(path, "-") == 0) return cs_file_stdin(out, NULL, err);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return cs_fail_errno(err, "cannot open %s", path);
     const cutset_status status = map_regular(out, fd, path, err);

@@ -23,6 +23,8 @@ typedef struct cs_file {
 /* Maps a regular file read-only ("-" = standard input, read whole). A folder, a missing or an
  * unreadable file: CUTSET_SYSTEM. Keeps the descriptor open, for copy_file_range. */
 cutset_status cs_file_open(cs_file *out, const char *path, cutset_error *err);
+/* Standard input, read whole; asks `progress` (may be NULL) when a signal wakes it. */
+cutset_status cs_file_stdin(cs_file *out, const cutset_progress *progress, cutset_error *err);
 void cs_file_borrow(cs_file *out, const void *bytes, size_t len);
 void cs_file_close(cs_file *file); /* zeroed: nothing to do */
 /* Lets go of the pages that were read; the next look brings them back from the system's cache. */

@@ -60,7 +60,7 @@ static int store(const char *command, const cli_option *o, const char *value)
                              o->name, value);
         return 0;
     case CLI_COUNT:
-        if (!cs_parse_i64(text, o->to) || *(int64_t *)o->to < 1)
+        if (value[0] == '+' || !cs_parse_i64(text, o->to) || *(int64_t *)o->to < 1)
             return cli_usage(command, "--%s %s: give a positive whole number", o->name, value);
         return 0;
     case CLI_LATER:

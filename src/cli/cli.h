@@ -63,11 +63,16 @@ cutset_status cli_make_plan(cutset_plan **plan, cutset_model **model, const char
 
 /* ---- output ---- */
 int cli_stdout(void *payload, const void *bytes, size_t len); /* a cutset_write_fn */
+/* First and last in main: signals; what stdio still holds, and what standard output did not take.
+ * Takes the command's exit code (not 0: its line of an error is out) and returns the process's. */
+void cli_begin(void);
+int cli_finish(int code);
 /* Prints the one line of an error; returns its exit code. */
 int cli_fail(const cutset_error *err);
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_notes(const cutset_model *model);
-/* A line on a terminal's stderr for what takes over a second; also carries Ctrl-C. */
+/* A line on a terminal's stderr for what takes over a second; also carries SIGINT, SIGTERM and
+ * SIGHUP. */
 cutset_progress cli_progress(void);
 void cli_progress_end(void); /* wipes the line */
 

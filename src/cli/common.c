@@ -11,17 +11,41 @@
 
 /* ---- output ---- */
 
+static volatile sig_atomic_t interrupted;
+static int stdout_errno; /* why standard output did not take something; 0: it took all */
+
 int cli_stdout(void *payload, const void *bytes, size_t len)
 {
     (void)payload;
-    return fwrite(bytes, 1, len, stdout) == len && (fflush(stdout), !ferror(stdout)) ? 0 : 1;
+    errno = 0;
+    if (fwrite(bytes, 1, len, stdout) == len && fflush(stdout) == 0) return 0;
+    if (!stdout_errno) stdout_errno = errno ? errno : EIO;
+    return 1;
+}
+
+static int fail_stdout(void)
+{
+    if (stdout_errno == EINTR && interrupted) {
+        fputs("cutset: interrupted while writing standard output\n", stderr);
+        return CUTSET_INTERRUPTED;
+    }
+    fprintf(stderr, "cutset: cannot write standard output: %s\n", strerror(stdout_errno));
+    return CUTSET_SYSTEM;
 }
 
 int cli_fail(const cutset_error *err)
 {
     cli_progress_end();
+    if (stdout_errno && err->status == CUTSET_SYSTEM) return fail_stdout();
     fprintf(stderr, "cutset: %s\n", err->message);
     return err->status;
+}
+
+int cli_finish(int code)
+{
+    errno = 0;
+    if ((fflush(stdout) || ferror(stdout)) && !stdout_errno) stdout_errno = errno ? errno : EIO;
+    return stdout_errno && code == CUTSET_OK ? fail_stdout() : code;
 }
 
 void cli_notes(const cutset_model *model)
@@ -31,16 +55,34 @@ void cli_notes(const cutset_model *model)
         fprintf(stderr, "note: %s\n", note);
 }
 
-/* ---- progress and Ctrl-C ---- */
+/* ---- progress and signals ---- */
 
-static volatile sig_atomic_t interrupted;
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+enum { STOPPING = sizeof stopping / sizeof *stopping };
+static bool watched[STOPPING]; /* not those that nohup or a shell's "&" had ignored */
 static struct timespec began, shown;
 static bool on_screen;
 
-static void on_interrupt(int signal_number)
+/* The first asks the command to stop and clean up; a second one, of any kind, ends it at once. */
+static void on_signal(int signal_number)
 {
     (void)signal_number;
     interrupted = 1;
+    for (int i = 0; i < STOPPING; i++)
+        if (watched[i]) signal(stopping[i], SIG_DFL);
+}
+
+void cli_begin(void)
+{
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error that is told, not a silent death */
+    for (int i = 0; i < STOPPING; i++) {
+        struct sigaction action;
+        if (sigaction(stopping[i], NULL, &action) || action.sa_handler == SIG_IGN) continue;
+        watched[i] = true;
+        action = (struct sigaction){.sa_handler = on_signal}; /* no SA_RESTART: reads return */
+        sigaction(stopping[i], &action, NULL);
+    }
 }
 
 static double seconds(struct timespec from, struct timespec to)
@@ -65,17 +107,7 @@ static int on_progress(void *payload, const char *phase, uint64_t done, uint64_t
     return interrupted;
 }
 
-cutset_progress cli_progress(void)
-{
-    static bool ready;
-    if (!ready) {
-        struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-        sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the process at once */
-        clock_gettime(CLOCK_MONOTONIC, &began);
-        ready = true;
-    }
-    return (cutset_progress){on_progress, NULL};
-}
+cutset_progress cli_progress(void) { return (cutset_progress){on_progress, NULL}; }
 
 void cli_progress_end(void)
 {

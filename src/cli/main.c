@@ -1,6 +1,5 @@
 /* cutset: the command. Finds the subcommand; each is a file of its own. */
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,12 +27,8 @@ static const struct {
                 {"verify", cli_verify},   {"merge", cli_merge},       {"targets", cli_targets}};
 static const char *const later[] = {"build", "run", "explain", "report", "diff"};
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-#ifdef M_MMAP_THRESHOLD
-    mallopt(M_MMAP_THRESHOLD, 2 << 20); /* large arrays grow in place and go back to the system */
-#endif
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error that is told, not a silent death */
     if (argc < 2) {
         fputs(help, stderr);
         return CUTSET_USAGE;
@@ -56,4 +51,13 @@ int main(int argc, char **argv)
         }
     fprintf(stderr, "cutset: unknown command %s: see cutset --help\n", name);
     return CUTSET_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    cli_begin();
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 2 << 20); /* large arrays grow in place and go back to the system */
+#endif
+    return cli_finish(run(argc, argv));
 }

@@ -17,6 +17,7 @@ int cli_merge(int argc, char **argv)
     if (bad) return bad < 0 ? CUTSET_OK : bad;
     if (n != 1) return cli_usage("merge", "name the folder of a split: cutset merge DIR -o MODEL");
     if (!output) return cli_usage("merge", "name the model to write: -o MODEL");
+    if (!*output) return cli_usage("merge", "-o names no file");
     cutset_error err;
     cutset_progress progress = cli_progress();
     cutset_status s = cutset_merge(dir, output, &progress, cli_stdout, NULL, &err);

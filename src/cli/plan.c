@@ -31,12 +31,18 @@ int cli_plan_command(int argc, char **argv)
     int bad = cli_parse(argc, argv, options, text, &path, 1, &n);
     if (bad) return bad < 0 ? CUTSET_OK : bad;
     if (n != 1) return cli_usage("plan", "name a model: cutset plan MODEL --target T");
+    if (output && !*output) return cli_usage("plan", "-o names no file");
     cutset_error err;
     cutset_model *model;
     cutset_plan *plan;
     if (cli_make_plan(&plan, &model, path, &p, &err)) return cli_fail(&err);
     cli_progress_end();
     cli_notes(model);
+    if (output && cutset_model_reads(model, output)) {
+        cutset_plan_free(plan);
+        cutset_model_free(model);
+        return cli_usage("plan", "%s is a file of the model: name another for the plan", output);
+    }
     cutset_status s = CUTSET_OK;
     if (output) s = cutset_plan_save(plan, output, &err);
     if (!s && json) s = cutset_plan_write(plan, NULL, cli_stdout, NULL, &err);

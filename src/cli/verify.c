@@ -35,7 +35,7 @@ int cli_verify(int argc, char **argv)
     int bad = cli_parse(argc, argv, options, help, &dir, 1, &n);
     if (bad) return bad < 0 ? CUTSET_OK : bad;
     if (n != 1) return cli_usage("verify", "name the folder of a split: cutset verify DIR");
-    if (!cs_parse_i64(cs_span_of(seed), &seed_number) || seed_number < 0)
+    if (seed[0] == '+' || !cs_parse_i64(cs_span_of(seed), &seed_number) || seed_number < 0)
         return cli_usage("verify", "--seed %s: give a whole number", seed);
     if (runs > 1000000)
         return cli_usage("verify", "--runs %lld: give at most 1000000", (long long)runs);

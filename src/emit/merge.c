@@ -130,15 +130,6 @@ static cutset_status take_functions(merge *m, const cs_onnx *onnx, cutset_error 
     return CUTSET_OK;
 }
 
-/* The reader's messages speak of tensors and nodes: say in which file. */
-static void name_file(cutset_error *err, const char *path)
-{
-    if (err == NULL || strstr(err->message, path) != NULL) return;
-    char message[sizeof err->message];
-    snprintf(message, sizeof message, "%.300s: %s", path, err->message);
-    memcpy(err->message, message, sizeof message);
-}
-
 static cutset_status open_part(merge *m, uint32_t part, cs_onnx **onnx, cs_graph **graph,
                                cutset_error *err)
 {
@@ -155,7 +146,7 @@ static cutset_status open_part(merge *m, uint32_t part, cs_onnx **onnx, cs_graph
     if (status == CUTSET_OK) {
         const cs_onnx_opts opts = {0};
         status = cs_onnx_open(onnx, graph, &map, path, m->dir, &opts, err);
-        if (status == CUTSET_BAD) name_file(err, path);
+        if (status == CUTSET_BAD) cs_fail_in(err, path);
     }
     cs_free(path);
     return status;
@@ -345,18 +336,25 @@ static void tell_dropped(const merge *m, cs_out *out)
 
 /* ---- 4. writing ---- */
 
-static cutset_status check_path(const merge *m, cutset_error *err)
+/* What is merged must not be written over, by whatever name or link `path` reaches it. */
+static cutset_status check_path(const merge *m, const char *path, cutset_error *err)
 {
-    struct stat st;
-    if (stat(m->path, &st) != 0) return CUTSET_OK;
-    for (size_t i = 0; i < m->gather.models.len; i++) {
-        const cs_file *file = &m->gather.models.at[i].onnx->file;
-        if (file->ino == (uint64_t)st.st_ino && file->dev == (uint64_t)st.st_dev)
-            return cs_fail(err, CUTSET_USAGE,
-                           "%s is %s of this split: name another file for the merged model",
-                           m->path, i == 0 ? "the source" : "a part");
-    }
-    return CUTSET_OK;
+    struct stat st, plan;
+    const char *of = NULL;
+    if (stat(path, &st) != 0) return CUTSET_OK;
+    for (size_t i = 0; i < m->gather.models.len && of == NULL; i++)
+        if (cs_onnx_reads(m->gather.models.at[i].onnx, (uint64_t)st.st_dev, (uint64_t)st.st_ino))
+            of = i == 0 ? "the source model" : "this split";
+    char *name = cs_path_join(m->dir, "plan.json");
+    if (name == NULL) return cs_fail_memory(err);
+    if (of == NULL && stat(name, &plan) == 0 && plan.st_dev == st.st_dev &&
+        plan.st_ino == st.st_ino)
+        of = "this split";
+    cs_free(name);
+    return of == NULL
+               ? CUTSET_OK
+               : cs_fail(err, CUTSET_USAGE,
+                         "%s is a file of %s: name another file for the merged model", path, of);
 }
 
 static cutset_status make_rope(merge *m, cutset_error *err)
@@ -375,17 +373,11 @@ static cutset_status check_data(const merge *m, const char *data, cutset_error *
 {
     struct stat st, model;
     if (lstat(data, &st) != 0) return CUTSET_OK;
-    bool ours = stat(m->path, &model) == 0 && S_ISREG(st.st_mode);
-    for (size_t i = 0; ours && i < m->source->files.len; i++) {
-        struct stat file;
-        ours = stat(m->source->files.at[i].path, &file) != 0 || file.st_ino != st.st_ino ||
-               file.st_dev != st.st_dev;
-    }
-    return ours ? CUTSET_OK
-                : cs_fail(err, CUTSET_USAGE,
-                          "%s is in the way: the merged model needs it for its weights; name "
-                          "another file",
-                          data);
+    if (stat(m->path, &model) == 0 && S_ISREG(st.st_mode)) return check_path(m, data, err);
+    return cs_fail(err, CUTSET_USAGE,
+                   "%s is in the way: the merged model needs it for its weights; name "
+                   "another file",
+                   data);
 }
 
 static cutset_status write_model(merge *m, cutset_error *err)
@@ -455,7 +447,7 @@ static cutset_status run(merge *m, cs_out *out, cutset_error *err)
         status = cs_progress(m->progress, "reading parts", i, n, err);
         if (status == CUTSET_OK) status = take_part(m, i, err);
     }
-    if (status == CUTSET_OK) status = check_path(m, err);
+    if (status == CUTSET_OK) status = check_path(m, m->path, err);
     if (status == CUTSET_OK) status = list_all(m, err);
     if (status != CUTSET_OK) return status;
     cs_rewriter_init(&m->rewriter, &m->rope, cs_gather_place, &m->gather);

@@ -197,5 +197,10 @@ cutset_status cs_reach_finish(cs_reach *reach, cutset_error *err)
         const cutset_status status = walk_nodes(reach, f, 7, 0, err);
         if (status != CUTSET_OK) return status;
     }
+    bool any = false;
+    for (size_t i = 0; i < reach->imports.len; i++)
+        any = any || reach->import_used[i];
+    for (size_t i = 0; i < reach->imports.len && !any; i++)
+        reach->import_used[i] = true;
     return CUTSET_OK;
 }

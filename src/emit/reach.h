@@ -23,7 +23,8 @@ void cs_reach_fini(cs_reach *reach);  /* zeroed: nothing to do */
 void cs_reach_clear(cs_reach *reach); /* nothing is used */
 /* Marks what a NodeProto uses, bodies included. */
 cutset_status cs_reach_node(cs_reach *reach, cs_span node, cutset_error *err);
-/* After the last node: marks what the functions in use need. */
+/* After the last node: marks what the functions in use need. Where no node needs an import, all
+ * count as used: a model without any is refused by the checker. */
 cutset_status cs_reach_finish(cs_reach *reach, cutset_error *err);
 /* Index into onnx->functions, or CS_NONE. False: no memory. */
 bool cs_reach_function(cs_reach *reach, cs_span domain, cs_span name, cs_span overload,

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum { HEAD_MAX = 20, DIRECT = 1 << 20 /* slices from this size on go file to file */ };
-#define STEP ((uint64_t)256 << 20) /* bytes copied between two looks at progress */
-#define UNSET UINT64_MAX           /* offset of a head that is not written yet */
+#define STEP ((uint64_t)64 << 20) /* bytes copied between two looks at progress */
+#define UNSET UINT64_MAX          /* offset of a head that is not written yet */
 
 void cs_rope_fini(cs_rope *rope)
 {
@@ -205,6 +205,21 @@ cutset_status cs_copy_path(int fd, const char *path, uint64_t offset, uint64_t l
     return status;
 }
 
+/* From memory; failures stick to `out`. Asks whenever another STEP bytes have gone out. */
+static cutset_status put_steps(cs_out *out, const char *at, uint64_t len, uint64_t total,
+                               const cutset_progress *progress, cutset_error *err)
+{
+    cutset_status status = CUTSET_OK;
+    for (uint64_t n; len > 0 && status == CUTSET_OK; at += n, len -= n) {
+        const uint64_t left = STEP - out->total % STEP;
+        n = len < left ? len : left;
+        cs_out_put(out, at, (size_t)n);
+        if (out->failed != CUTSET_OK) break;
+        if (n == left) status = cs_progress(progress, "writing", out->total, total, err);
+    }
+    return status;
+}
+
 static cutset_status write_chunk(const cs_rope *rope, const cs_chunk *c, cs_out *out, int fd,
                                  const char *what, const cutset_progress *progress,
                                  cutset_error *err)
@@ -212,8 +227,7 @@ static cutset_status write_chunk(const cs_rope *rope, const cs_chunk *c, cs_out 
     const bool direct = c->map != NULL && c->map->fd >= 0 && c->len >= DIRECT;
     if (c->path == NULL && !direct) {
         const char *base = c->map != NULL ? (const char *)c->map->at : rope->text.at;
-        cs_out_put(out, base + c->offset, c->len);
-        return CUTSET_OK; /* failures stick to `out` */
+        return put_steps(out, base + c->offset, c->len, rope->len, progress, err);
     }
     cs_out_flush(out);
     if (out->failed != CUTSET_OK) return CUTSET_OK;

@@ -48,7 +48,9 @@ typedef enum cs_attr_kind {
     CS_ATTR_STRINGS,
     CS_ATTR_TENSOR, /* type, and data when small */
     CS_ATTR_TYPE,
-    CS_ATTR_OTHER /* tensors, sparse tensors, types, a reference inside a function: kept, not decoded */
+    CS_ATTR_OTHER,   /* sparse tensors, a reference inside a function: kept, not decoded */
+    CS_ATTR_TENSORS, /* their types alone */
+    CS_ATTR_TYPES
 } cs_attr_kind; /* graphs are bodies, not attrs */
 
 typedef struct cs_attr {
@@ -62,7 +64,8 @@ typedef struct cs_attr {
         const int64_t *ints;
         const float *floats;
         const cs_span *strings;
-        const void *data; /* tensor: NULL when larger than CS_CONST_MAX or not at hand */
+        const cs_type *types; /* of a list of tensors or types; never empty */
+        const void *data;     /* tensor: NULL when larger than CS_CONST_MAX or not at hand */
     };
     cs_type type; /* tensor, type */
 } cs_attr;

@@ -89,55 +89,96 @@ static cutset_status read_string(cs_text_reader *r, cs_span *out)
     return out->at ? CUTSET_OK : CUTSET_SYSTEM;
 }
 
-/* One element of a list; the first one decides what the list holds. */
-static cutset_status read_element(cs_text_reader *r, cs_attr *a)
+/* "tensor" or "type"? Moves over it. */
+static bool take_typed(cs_text_reader *r, bool *tensor)
 {
-    cs_skip_blanks(&r->c);
-    const char *at = r->c.at;
-    cs_attr_kind kind;
+    cs_cursor look = r->c;
+    cs_span word = cs_take_run(&look, CS_CHAR_SYMBOL);
+    *tensor = cs_span_is(word, "tensor");
+    if (!*tensor && !cs_span_is(word, "type")) return false;
+    r->c = look;
+    return true;
+}
+
+/* "(" type ")" after tensor or type. */
+static cutset_status read_typed(cs_text_reader *r, cs_type *out)
+{
+    if (!cs_take(&r->c, '(')) return cs_fault_found(&r->fault, &r->c, "'(' and a type");
+    cutset_status status = cs_scan_type(r->pool, &r->c, out, &r->fault);
+    if (!status && !cs_take(&r->c, ')')) status = cs_fault_found(&r->fault, &r->c, "')'");
+    return status;
+}
+
+/* One element of a list, pushed on the vector of its kind. */
+static cutset_status read_element(cs_text_reader *r, cs_attr_kind *kind)
+{
     struct number number = {0};
     cs_span text = {0};
+    cs_type type = 0;
+    bool tensor, ok;
     cutset_status status;
     if (r->c.at < r->c.end && *r->c.at == '"') {
         status = read_string(r, &text);
-        kind = CS_ATTR_STRINGS;
+        ok = status || cs_vec_push(&r->strings, text);
+        *kind = CS_ATTR_STRINGS;
+    } else if (take_typed(r, &tensor)) {
+        status = read_typed(r, &type);
+        ok = status || cs_vec_push(&r->types, type);
+        *kind = tensor ? CS_ATTR_TENSORS : CS_ATTR_TYPES;
     } else if (r->c.at < r->c.end && is_number_char(*r->c.at)) {
         status = read_number(r, &number);
-        kind = number.real ? CS_ATTR_FLOATS : CS_ATTR_INTS;
+        ok = status ||
+             (number.real ? cs_vec_push(&r->floats, number.f) : cs_vec_push(&r->ints, number.i));
+        *kind = number.real ? CS_ATTR_FLOATS : CS_ATTR_INTS;
     } else {
-        return cs_fault_found(&r->fault, &r->c, "a number, a string or ']'");
+        return cs_fault_found(&r->fault, &r->c,
+                              "a number, a string, tensor(TYPE), type(TYPE) or ']'");
     }
-    if (status) return status;
-    if (a->len > 0 && a->kind != kind)
-        return cs_fault_at(&r->fault, at,
-                           "a list of more than one kind: write only integers, only "
-                           "numbers with '.' or 'e', or only strings");
-    a->kind = kind;
-    a->len++;
-    bool ok = kind == CS_ATTR_STRINGS  ? cs_vec_push(&r->strings, text)
-              : kind == CS_ATTR_FLOATS ? cs_vec_push(&r->floats, number.f)
-                                       : cs_vec_push(&r->ints, number.i);
-    return ok ? CUTSET_OK : CUTSET_SYSTEM;
+    return ok ? status : CUTSET_SYSTEM;
 }
 
-/* Copies the gathered elements. */
+/* attr {"," attr}; the first one decides what the list holds. */
+static cutset_status read_elements(cs_text_reader *r, cs_attr *a)
+{
+    do {
+        cs_attr_kind kind;
+        cs_skip_blanks(&r->c);
+        const char *at = r->c.at;
+        cutset_status status = read_element(r, &kind);
+        if (status) return status;
+        if (a->len > 0 && a->kind != kind)
+            return cs_fault_at(&r->fault, at,
+                               "a list of more than one kind: write only integers, only "
+                               "numbers with '.' or 'e', only strings, only tensors or only types");
+        a->kind = kind;
+        a->len++;
+    } while (cs_take(&r->c, ','));
+    return CUTSET_OK;
+}
+
+/* Copies the gathered elements; an empty list has an address too. */
 static cutset_status keep_list(cs_text_reader *r, cs_attr *a)
 {
-    const void *from = a->kind == CS_ATTR_STRINGS  ? (const void *)r->strings.at
-                       : a->kind == CS_ATTR_FLOATS ? (const void *)r->floats.at
-                                                   : (const void *)r->ints.at;
-    size_t size = a->kind == CS_ATTR_STRINGS  ? sizeof *r->strings.at
-                  : a->kind == CS_ATTR_FLOATS ? sizeof *r->floats.at
-                                              : sizeof *r->ints.at;
-    void *copy = cs_arena_dup(&r->pool->arena, a->len ? from : "", a->len * size);
-    if (!copy) return CUTSET_SYSTEM;
-    if (a->kind == CS_ATTR_STRINGS)
-        a->strings = copy;
-    else if (a->kind == CS_ATTR_FLOATS)
-        a->floats = copy;
-    else
-        a->ints = copy;
-    return CUTSET_OK;
+    cs_arena *arena = &r->pool->arena;
+    const void *kept;
+    switch (a->kind) {
+    case CS_ATTR_STRINGS:
+        kept = a->strings = cs_arena_dup(arena, a->len ? (const void *)r->strings.at : "",
+                                         a->len * sizeof *a->strings);
+        break;
+    case CS_ATTR_FLOATS:
+        kept = a->floats = cs_arena_dup(arena, a->len ? (const void *)r->floats.at : "",
+                                        a->len * sizeof *a->floats);
+        break;
+    case CS_ATTR_TENSORS:
+    case CS_ATTR_TYPES:
+        kept = a->types = cs_arena_dup(arena, r->types.at, a->len * sizeof *a->types);
+        break;
+    default:
+        kept = a->ints =
+            cs_arena_dup(arena, a->len ? (const void *)r->ints.at : "", a->len * sizeof *a->ints);
+    }
+    return kept ? CUTSET_OK : CUTSET_SYSTEM;
 }
 
 /* The cursor after "[". */
@@ -145,7 +186,7 @@ static cutset_status read_list(cs_text_reader *r, cs_attr *a)
 {
     a->kind = CS_ATTR_INTS;
     a->len = 0;
-    r->ints.len = r->floats.len = r->strings.len = 0;
+    r->ints.len = r->floats.len = r->strings.len = r->types.len = 0;
     cs_skip_blanks(&r->c);
     size_t left = (size_t)(r->c.end - r->c.at);
     if (left >= 2 && (*r->c.at == 'f' || *r->c.at == 's') && r->c.at[1] == ':') {
@@ -154,22 +195,11 @@ static cutset_status read_list(cs_text_reader *r, cs_attr *a)
         if (!cs_take(&r->c, ']'))
             return cs_fault_found(&r->fault, &r->c, "']': [f:] and [s:] are empty lists");
     } else if (!cs_take(&r->c, ']')) {
-        do {
-            cutset_status status = read_element(r, a);
-            if (status) return status;
-        } while (cs_take(&r->c, ','));
+        cutset_status status = read_elements(r, a);
+        if (status) return status;
         if (!cs_take(&r->c, ']')) return cs_fault_found(&r->fault, &r->c, "',' or ']'");
     }
     return keep_list(r, a);
-}
-
-/* "(" type ")" after tensor or type. */
-static cutset_status read_typed(cs_text_reader *r, cs_attr *a)
-{
-    if (!cs_take(&r->c, '(')) return cs_fault_found(&r->fault, &r->c, "'(' and a type");
-    cutset_status status = cs_scan_type(r->pool, &r->c, &a->type, &r->fault);
-    if (!status && !cs_take(&r->c, ')')) status = cs_fault_found(&r->fault, &r->c, "')'");
-    return status;
 }
 
 static cutset_status read_scalar(cs_text_reader *r, cs_attr *a)
@@ -187,12 +217,10 @@ static cutset_status read_scalar(cs_text_reader *r, cs_attr *a)
 static cutset_status read_value(cs_text_reader *r, cs_attr *a)
 {
     if (cs_take(&r->c, '[')) return read_list(r, a);
-    cs_cursor look = r->c;
-    cs_span word = cs_take_run(&look, CS_CHAR_SYMBOL);
-    if (cs_span_is(word, "tensor") || cs_span_is(word, "type")) {
-        a->kind = word.len == 6 ? CS_ATTR_TENSOR : CS_ATTR_TYPE;
-        r->c = look;
-        return read_typed(r, a);
+    bool tensor;
+    if (take_typed(r, &tensor)) {
+        a->kind = tensor ? CS_ATTR_TENSOR : CS_ATTR_TYPE;
+        return read_typed(r, &a->type);
     }
     if (r->c.at < r->c.end && *r->c.at == '"') {
         cs_span text;
@@ -209,16 +237,20 @@ static cutset_status read_value(cs_text_reader *r, cs_attr *a)
 
 /* ---- attributes ---- */
 
+static cutset_status twice(cs_text_reader *r, cs_str name, const char *at)
+{
+    const cs_span text = cs_name(r->pool, name);
+    return cs_fault_at(&r->fault, at, "attribute '%.*s' is given twice: remove one",
+                       (int)(text.len > 60 ? 60 : text.len), text.at);
+}
+
 /* Notes that the node at hand has this attribute; a fault if it had it before. */
 static cutset_status mark_attr(cs_text_reader *r, cs_str name, const char *at)
 {
     if (name == 0) return cs_fault_at(&r->fault, at, "an empty name: give the attribute a name");
     while (r->attr_seen.len <= name)
         if (!cs_vec_push(&r->attr_seen, 0)) return CUTSET_SYSTEM;
-    if (r->attr_seen.at[name] == r->attr_stamp)
-        return cs_fault_at(&r->fault, at, "attribute '%.*s' is given twice: remove one",
-                           (int)(cs_name(r->pool, name).len > 60 ? 60 : cs_name(r->pool, name).len),
-                           cs_name(r->pool, name).at);
+    if (r->attr_seen.at[name] == r->attr_stamp) return twice(r, name, at);
     r->attr_seen.at[name] = r->attr_stamp;
     return CUTSET_OK;
 }
@@ -241,4 +273,21 @@ cutset_status cs_text_attrs(cs_text_reader *r, cs_graph *g)
         if (status) return status;
     } while (cs_take(&r->c, ','));
     return cs_take(&r->c, '}') ? CUTSET_OK : cs_fault_found(&r->fault, &r->c, "',' or '}'");
+}
+
+/* After the last of them: nodes inside have marked attributes of their own meanwhile. */
+cutset_status cs_text_check_bodies(cs_text_reader *r, uint32_t scope)
+{
+    const cs_text_scope *s = cs_text_at(r, scope);
+    const cs_node *n = &s->g->nodes.at[s->g->nodes.len - 1];
+    if (n->n_attr == 0) return CUTSET_OK;
+    r->attr_stamp++;
+    for (uint32_t i = 0; i < n->n_attr; i++)
+        r->attr_seen.at[s->g->attrs.at[n->attr + i].name] = r->attr_stamp;
+    for (uint32_t b = n->body; b < n->body + n->n_body; b++) {
+        const cs_str name = s->g->bodies.at[b].attr;
+        if (name < r->attr_seen.len && r->attr_seen.at[name] == r->attr_stamp)
+            return twice(r, name, r->text + cs_text_at(r, s->child.at[b])->at);
+    }
+    return CUTSET_OK;
 }

@@ -125,6 +125,7 @@ static cutset_status read_body(cs_text_reader *r, uint32_t outer)
     if (!status && attr == 0)
         status = cs_fault_at(&r->fault, at, "an empty name: give the body a name");
     if (!status) status = cs_text_open(r, outer, attr, &scope);
+    if (!status) cs_text_at(r, scope)->at = (size_t)(at - r->text);
     while (!status && !cs_text_at_line_end(&r->c))
         status = cs_text_input(r, scope);
     return status ? status : cs_text_statements(r, scope);
@@ -156,7 +157,7 @@ static cutset_status read_bodies(cs_text_reader *r, uint32_t outer)
         }
     }
     r->depth--;
-    return status;
+    return status ? status : cs_text_check_bodies(r, outer);
 }
 
 /* Does a "{" come next that ends its line, as before bodies? Takes it. */

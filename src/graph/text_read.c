@@ -390,6 +390,7 @@ static void fini_reader(cs_text_reader *r)
     cs_vec_fini(&r->ints);
     cs_vec_fini(&r->floats);
     cs_vec_fini(&r->strings);
+    cs_vec_fini(&r->types);
     cs_vec_fini(&r->attr_seen);
 }
 

@@ -22,6 +22,7 @@ typedef struct cs_text_node {
 typedef struct cs_text_scope {
     cs_graph *g;
     uint32_t outer;         /* scope, or CS_NONE */
+    size_t at;              /* of a body: its name in the text */
     bool random;            /* holds a node that draws random numbers, bodies included */
     bool named, versioned;  /* has had its `graph`, its `opset` line */
     size_t n_made;          /* values; captures follow */
@@ -55,6 +56,7 @@ typedef struct cs_text_reader {
     CS_VEC(int64_t) ints;
     CS_VEC(float) floats;
     CS_VEC(cs_span) strings;
+    CS_VEC(cs_type) types;
     CS_VEC(uint32_t) attr_seen; /* by name: the last node that has an attribute of this name */
     uint32_t attr_stamp;        /* of the node whose attributes are read */
     int depth;                  /* of bodies */
@@ -95,6 +97,8 @@ cutset_status cs_text_open(cs_text_reader *r, uint32_t outer, cs_str attr, uint3
 /* ---- text_attr.c, text_resolve.c ---- */
 /* "{" [attribute {"," attribute}] "}", the cursor after the brace; appends to the last node of g. */
 cutset_status cs_text_attrs(cs_text_reader *r, cs_graph *g);
+/* Is a body of the last node of `scope` named as one of its attributes? A fault at the body. */
+cutset_status cs_text_check_bodies(cs_text_reader *r, uint32_t scope);
 /* Names become ids; bodies get their captures, ties their storage. */
 cutset_status cs_text_resolve(cs_text_reader *r);
 

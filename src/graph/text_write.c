@@ -255,6 +255,13 @@ static void put_values(struct writer *w, const uint32_t *values, uint32_t len)
     put(w, ")");
 }
 
+static void put_typed(struct writer *w, cs_type type, bool tensor)
+{
+    put(w, tensor ? "tensor(" : "type(");
+    put_type(w, type, tensor);
+    put(w, ")");
+}
+
 static void put_list(struct writer *w, const cs_attr *a)
 {
     put(w, "[");
@@ -266,8 +273,10 @@ static void put_list(struct writer *w, const cs_attr *a)
             put_int(w, a->ints[i]);
         else if (a->kind == CS_ATTR_FLOATS)
             put_float(w, a->floats[i]);
-        else
+        else if (a->kind == CS_ATTR_STRINGS)
             put_string(w, a->strings[i]);
+        else
+            put_typed(w, a->types[i], a->kind == CS_ATTR_TENSORS);
     }
     put(w, "]");
 }
@@ -288,9 +297,7 @@ static void put_attr(struct writer *w, const cs_attr *a)
         break;
     case CS_ATTR_TENSOR:
     case CS_ATTR_TYPE:
-        put(w, a->kind == CS_ATTR_TENSOR ? "tensor(" : "type(");
-        put_type(w, a->type, a->kind == CS_ATTR_TENSOR);
-        put(w, ")");
+        put_typed(w, a->type, a->kind == CS_ATTR_TENSOR);
         break;
     default:
         put_list(w, a);

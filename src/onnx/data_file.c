@@ -75,10 +75,11 @@ static cutset_status read_entries(cs_reader *r, cs_span proto, entries *e)
 static const char *normalise(cs_span location, char *out)
 {
     size_t used = 0, i = 0;
-    if (location.len == 0) return "it names no location";
-    if (location.at[0] == '/') return "the path is absolute; it must lie in the model's folder";
-    if (memchr(location.at, '\0', location.len) != NULL) return "the path holds a zero byte";
-    if (location.len >= PATH_MAX) return "the path is too long";
+    if (location.len == 0) return "it names no location: name the file";
+    if (location.at[0] == '/') return "the path is absolute: name it from the model's folder";
+    if (memchr(location.at, '\0', location.len) != NULL)
+        return "the path holds a zero byte: rename the file";
+    if (location.len >= PATH_MAX) return "the path is too long: give the file a shorter one";
     while (i < location.len) {
         size_t end = i;
         while (end < location.len && location.at[end] != '/')
@@ -87,7 +88,7 @@ static const char *normalise(cs_span location, char *out)
         i = end + 1;
         if (part.len == 0 || cs_span_is(part, ".")) continue;
         if (cs_span_is(part, "..")) {
-            if (used == 0) return "the path leaves the model's folder";
+            if (used == 0) return "the path leaves the model's folder: move the file below it";
             while (used > 0 && out[used - 1] != '/')
                 used--;
             if (used > 0) used--;
@@ -98,7 +99,7 @@ static const char *normalise(cs_span location, char *out)
         used += part.len;
     }
     out[used] = '\0';
-    return used == 0 ? "the path is a folder" : NULL;
+    return used == 0 ? "the path is a folder: name the file in it" : NULL;
 }
 
 /* ---- opening ---- */
@@ -118,7 +119,7 @@ static cutset_status fail_file(const cs_reader *r, const wanted *f, const char *
 static cutset_status fail_open(const cs_reader *r, const wanted *f)
 {
     if (errno == ENOENT || errno == ENOTDIR)
-        return fail_file(r, f, "it is not there; external data must lie beside the model");
+        return fail_file(r, f, "it is not there: put it beside the model");
     return cs_fail_errno(r->err, "tensor '%.*s': cannot open data file '%s'", CS_FMT(f->label),
                          f->path);
 }
@@ -133,10 +134,11 @@ static cutset_status step_into(const cs_reader *r, const wanted *f, const char *
     if (S_ISLNK(st.st_mode)) {
         *link = true;
         if (!follow)
-            return fail_file(r, f, "a symbolic link on its path; give --follow-links to take it");
+            return fail_file(r, f, "a symbolic link on its path: give --follow-links to take it");
         if (fstatat(*fd, part, &st, 0) != 0) return fail_open(r, f);
     }
-    if (last && !S_ISREG(st.st_mode)) return fail_file(r, f, "it is not a regular file");
+    if (last && !S_ISREG(st.st_mode))
+        return fail_file(r, f, "it is not a regular file: put the data itself there");
     const int flags = (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY) | O_CLOEXEC |
                       (follow ? 0 : O_NOFOLLOW);
     const int next = openat(*fd, part, flags);
@@ -194,7 +196,8 @@ static cutset_status add_file(cs_reader *r, const wanted *f, cs_span location, c
     CS_TRY(open_data(r, f, &fd, &link));
     hold(r, fd, (uint32_t)r->onnx->files.len);
     if (fstat(fd, &st) != 0) return cs_fail_errno(r->err, "cannot look at '%s'", f->path);
-    if (!S_ISREG(st.st_mode)) return fail_file(r, f, "it is not a regular file");
+    if (!S_ISREG(st.st_mode))
+        return fail_file(r, f, "it is not a regular file: put the data itself there");
     const cs_data_file entry = {.location = cs_onnx_intern(r, location),
                                 .path = cs_path_join(r->onnx->folder, f->path),
                                 .size = (uint64_t)st.st_size,
@@ -241,7 +244,9 @@ static cutset_status read_small(cs_reader *r, const wanted *f, cs_tensor *t)
             pread(r->data_fd, to + done, (size_t)t->bytes - done, (off_t)(t->offset + done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return cs_fail_errno(r->err, "cannot read data file '%s'", f->path);
-        if (n == 0) return fail_file(r, f, "it became shorter while it was read");
+        if (n == 0)
+            return fail_file(r, f,
+                             "it became shorter while it was read: try again when it is whole");
         done += (size_t)n;
     }
     t->data = to;
@@ -252,8 +257,11 @@ static cutset_status number(const cs_reader *r, const wanted *f, const char *key
                             int64_t *out)
 {
     if (cs_parse_i64(text, out) && *out >= 0) return CUTSET_OK;
-    return cs_onnx_bad(r, f->proto, "tensor '%.*s': data file '%s': %s '%.*s' is not a size",
-                       CS_FMT(f->label), f->path, key, CS_FMT(text));
+    return cs_onnx_bad(
+        r, f->proto,
+        "tensor '%.*s': data file '%s': %s '%.*s' is not a size: give a whole number "
+        "of bytes",
+        CS_FMT(f->label), f->path, key, CS_FMT(text));
 }
 
 /* Offset and length against the tensor and the file. */
@@ -265,13 +273,13 @@ static cutset_status place(cs_reader *r, const wanted *f, const entries *e, cs_t
     if (length != t->bytes)
         return cs_onnx_bad(r, f->proto,
                            "tensor '%.*s': data file '%s': length %" PRId64
-                           ", but its dims and type need %" PRId64 " bytes",
+                           ", but its dims and type need %" PRId64 " bytes: correct one of them",
                            CS_FMT(f->label), f->path, length, t->bytes);
     const uint64_t size = r->onnx->files.at[t->file].size;
     if (__builtin_add_overflow(offset, length, &end) || (uint64_t)end > size)
         return cs_onnx_bad(r, f->proto,
                            "tensor '%.*s': data file '%s': offset %" PRId64 " and length %" PRId64
-                           " run past its end at %" PRIu64 " (download incomplete?)",
+                           " run past its end at %" PRIu64 " (download incomplete?): get it again",
                            CS_FMT(f->label), f->path, offset, length, size);
     t->offset = (uint64_t)offset;
     t->length = (uint64_t)length;
@@ -291,10 +299,10 @@ cutset_status cs_onnx_read_external(cs_reader *r, cs_span proto, cs_span label, 
     char path[PATH_MAX];
     CS_TRY(read_entries(r, proto, &e));
     const char *wrong = is_address(e.location)
-                            ? "a memory address was saved instead of data; export the model again"
+                            ? "a memory address was saved instead of data: export the model again"
                             : normalise(e.location, path);
     if (wrong == NULL && r->onnx->folder == NULL)
-        wrong = "a model from memory needs the folder that its data files are in";
+        wrong = "a model from memory does not say where: give the folder of its data files";
     if (wrong != NULL)
         return cs_onnx_bad(r, proto, "tensor '%.*s': data file '%.*s': %s", CS_FMT(label),
                            CS_FMT(e.location), wrong);
@@ -302,4 +310,16 @@ cutset_status cs_onnx_read_external(cs_reader *r, cs_span proto, cs_span label, 
     CS_TRY(find_file(r, &f, e.location, &t->file));
     CS_TRY(place(r, &f, &e, t));
     return t->bytes <= CS_CONST_MAX ? read_small(r, &f, t) : CUTSET_OK;
+}
+
+bool cs_onnx_reads(const cs_onnx *onnx, uint64_t dev, uint64_t ino)
+{
+    if (onnx->file.dev == dev && onnx->file.ino == ino) return true;
+    for (size_t i = 0; i < onnx->files.len; i++) {
+        struct stat st;
+        if (stat(onnx->files.at[i].path, &st) == 0 && (uint64_t)st.st_dev == dev &&
+            (uint64_t)st.st_ino == ino)
+            return true;
+    }
+    return false;
 }

@@ -43,7 +43,7 @@ static cutset_status add_to_list(cs_reader *r, cs_span proto, cs_str domain, cs_
 {
     const cs_function f = {.domain = domain, .name = name, .overload = overload, .proto = proto};
     if (cs_onnx_find_function(r, domain, name, overload) != CS_NONE)
-        return cs_onnx_bad(r, proto, "function '%.*s:%.*s' is there twice",
+        return cs_onnx_bad(r, proto, "function '%.*s:%.*s' is there twice: remove one",
                            CS_FMT(cs_name(r->pool, domain)), CS_FMT(cs_name(r->pool, name)));
     const uint32_t id = (uint32_t)r->onnx->functions.len;
     if (!cs_vec_push(&r->onnx->functions, f) || !cs_vec_push(&r->open, false))
@@ -74,7 +74,7 @@ cutset_status cs_onnx_add_function(cs_reader *r, cs_span proto)
             overload = w.bytes;
     }
     if (w.bad) return cs_wire_error(&w, "FunctionProto", r->err);
-    if (name.len == 0) return cs_onnx_bad_at(r, proto, "a function without a name");
+    if (name.len == 0) return cs_onnx_bad_at(r, proto, "a function without a name: name it");
     const cs_str d = cs_onnx_domain(r, domain), n = cs_onnx_intern(r, name);
     const cs_str o = cs_onnx_intern(r, overload);
     if (d == CS_NONE || n == CS_NONE || o == CS_NONE) return cs_fail_memory(r->err);
@@ -125,7 +125,9 @@ static cutset_status define_formals(cs_reader *r, cs_scope *s, const cs_source *
     const uint32_t id = (uint32_t)outer->nodes.len - 1;
     char label[512];
     if (outer->nodes.at[id].n_arg > src->inputs.len || outer->nodes.at[id].n_out > src->outputs.len)
-        return cs_onnx_bad(r, node, "%s has more inputs or outputs than the function that it calls",
+        return cs_onnx_bad(r, node,
+                           "%s has more inputs or outputs than the function that it calls: "
+                           "remove those, or add them to the function",
                            cs_onnx_node_label(r, node, label));
     for (uint32_t i = 0; i < src->inputs.len; i++) {
         const cs_str name = cs_onnx_intern(r, src->inputs.at[i]);
@@ -134,7 +136,8 @@ static cutset_status define_formals(cs_reader *r, cs_scope *s, const cs_source *
         uint32_t v;
         if (name == CS_NONE) return cs_fail_memory(r->err);
         if (cs_scope_here(r, s, name, &v))
-            return cs_onnx_bad(r, src->inputs.at[i], "a function with two inputs '%.*s'",
+            return cs_onnx_bad(r, src->inputs.at[i],
+                               "a function with two inputs '%.*s': rename one",
                                CS_FMT(src->inputs.at[i]));
         v = cs_graph_add_value(s->graph, name, type, CS_ORIGIN_INPUT);
         if (v == CS_NONE || !cs_vec_push(&s->graph->inputs, v) ||
@@ -198,7 +201,7 @@ cutset_status cs_onnx_call(cs_reader *r, cs_scope *s, uint32_t id, size_t item, 
 {
     const cs_function *f = &r->onnx->functions.at[id];
     if (r->open.at[id])
-        return cs_onnx_bad(r, node, "function '%.*s:%.*s' calls itself",
+        return cs_onnx_bad(r, node, "function '%.*s:%.*s' calls itself: remove that call",
                            CS_FMT(cs_name(r->pool, f->domain)), CS_FMT(cs_name(r->pool, f->name)));
     if (r->instance_nodes >= NODES_MAX || r->instance_bytes >= BYTES_MAX || r->levels >= LEVELS_MAX)
         return note_limit(r);

@@ -85,6 +85,8 @@ typedef struct cs_onnx_opts {
 cutset_status cs_onnx_open(cs_onnx **out, cs_graph **graph, cs_file *file, const char *path,
                            const char *folder, const cs_onnx_opts *opts, cutset_error *err);
 void cs_onnx_free(cs_onnx *onnx);
+/* Is that file the model, or one that holds its data? */
+bool cs_onnx_reads(const cs_onnx *onnx, uint64_t dev, uint64_t ino);
 
 /* Declares "NAME=f32[?,?]" types, input shapes and symbol sizes on the graph before inference
  * (onnx/declare.c). CUTSET_USAGE: no such value, malformed, a rank that differs from the model's. */

@@ -45,7 +45,8 @@ cutset_status cs_onnx_bad_at(const cs_reader *r, cs_span at, const char *format,
 cutset_status cs_onnx_enter(cs_reader *r, cs_span at, uint32_t messages)
 {
     if (r->depth + messages > CS_WIRE_DEPTH)
-        return cs_onnx_bad_at(r, at, "more than %d messages inside each other", CS_WIRE_DEPTH);
+        return cs_onnx_bad_at(r, at, "more than %d messages inside each other: nest less",
+                              CS_WIRE_DEPTH);
     r->depth += messages;
     return CUTSET_OK;
 }
@@ -72,8 +73,9 @@ cutset_status cs_onnx_read_opset(cs_reader *r, cs_span proto, cs_graph *g)
     const cs_opset opset = {cs_onnx_domain(r, domain), version};
     if (opset.domain == CS_NONE) return cs_fail_memory(r->err);
     if (version < 0)
-        return cs_onnx_bad(r, proto, "opset_import: version %" PRId64 " of domain '%.*s'", version,
-                           CS_FMT(domain));
+        return cs_onnx_bad(r, proto,
+                           "opset_import: version %" PRId64 " of domain '%.*s': give one from 1",
+                           version, CS_FMT(domain));
     if (opset.domain == 0 && version > CS_ONNX_OPSET_MAX)
         return cs_onnx_bad(r, proto,
                            "opset %" PRId64
@@ -86,7 +88,8 @@ cutset_status cs_onnx_read_opset(cs_reader *r, cs_span proto, cs_graph *g)
         return CUTSET_OK;
     }
     if (g->opsets.len == IMPORTS_MAX)
-        return cs_onnx_bad(r, proto, "more than %d domains are imported", IMPORTS_MAX);
+        return cs_onnx_bad(r, proto, "more than %d domains are imported: import fewer",
+                           IMPORTS_MAX);
     return cs_vec_push(&g->opsets, opset) ? CUTSET_OK : cs_fail_memory(r->err);
 }
 
@@ -130,7 +133,7 @@ static cutset_status read_field(cs_reader *r, fields *f, cs_wire *w)
         return CUTSET_OK;
     case 7:
         if (!cs_wire_expect(w, CS_WIRE_BYTES)) return CUTSET_OK;
-        if (f->has_graph) return cs_onnx_bad(r, w->raw, "the model has two graphs");
+        if (f->has_graph) return cs_onnx_bad(r, w->raw, "the model has two graphs: keep one");
         f->graph = w->bytes;
         f->has_graph = true;
         return CUTSET_OK;
@@ -153,14 +156,18 @@ static cutset_status check_versions(cs_reader *r, const fields *f)
 {
     const int64_t ir = r->onnx->ir_version;
     if (!f->has_graph)
-        return cs_fail_at(r->err, CUTSET_BAD, 0,
-                          "no graph in it: this is not an ONNX model, or only the head of one");
+        return cs_fail_at(
+            r->err, CUTSET_BAD, 0,
+            "no graph in it: this is not an ONNX model, or only the head of one: give the "
+            "whole file");
     if (!f->has_ir && r->top->opsets.len > 0) { /* early writers of proto3 */
         r->onnx->ir_version = 3;
         if (!cs_note(r->pool, "no ir_version: 3 is assumed")) return cs_fail_memory(r->err);
     } else if (!f->has_ir || ir < 1)
-        return cs_fail_at(r->err, CUTSET_BAD, 0,
-                          "no IR version in it: this is not an ONNX model, or a damaged one");
+        return cs_fail_at(
+            r->err, CUTSET_BAD, 0,
+            "no IR version in it: this is not an ONNX model, or a damaged one: export "
+            "or copy it again");
     if (ir > CS_ONNX_IR_MAX)
         return cs_fail_at(r->err, CUTSET_BAD, 0,
                           "IR version %" PRId64
@@ -177,9 +184,10 @@ static cutset_status read_model(cs_reader *r, fields *f)
     while (cs_wire_next(&w))
         CS_TRY(read_field(r, f, &w));
     if (w.bad && !f->has_graph && !f->has_ir)
-        return cs_fail_at(r->err, CUTSET_BAD, 0,
-                          "this is neither an ONNX model nor a text graph; a text graph begins with "
-                          "a line such as 'graph NAME' or 'input %%x : f32[4]'");
+        return cs_fail_at(
+            r->err, CUTSET_BAD, 0,
+            "this is neither an ONNX model nor a text graph; a text graph begins with "
+            "a line such as 'graph NAME' or 'input %%x : f32[4]'");
     if (w.bad) return cs_wire_error(&w, "ModelProto", r->err);
     CS_TRY(check_versions(r, f));
     if (r->onnx->has_training &&

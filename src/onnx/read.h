@@ -212,7 +212,7 @@ typedef struct cs_attr_proto {
     int64_t i;
     float f;
     cs_span s, tensor, graph, sparse, tp;
-    size_t n_ints, n_floats, n_strings, n_graphs;
+    size_t n_ints, n_floats, n_strings, n_graphs, n_tensors, n_types;
 } cs_attr_proto;
 cutset_status cs_onnx_open_attr(cs_reader *r, cs_span proto, cs_attr_proto *a);
 /* Everything but graphs. `label` names the node in messages. */

@@ -36,7 +36,7 @@ static cutset_status once(cs_reader *r, const cs_attr_proto *a, cs_wire *w, cs_s
 {
     if (!cs_wire_expect(w, CS_WIRE_BYTES)) return CUTSET_OK;
     if ((a->seen & 1u << w->field) != 0)
-        return cs_onnx_bad(r, w->raw, "attribute '%.*s' has two values", CS_FMT(a->name));
+        return cs_onnx_bad(r, w->raw, "attribute '%.*s' has two values: keep one", CS_FMT(a->name));
     *to = w->bytes;
     return CUTSET_OK;
 }
@@ -71,11 +71,17 @@ static cutset_status read_field(cs_reader *r, cs_attr_proto *a, cs_wire *w)
     case 9:
         a->n_strings += cs_wire_expect(w, CS_WIRE_BYTES);
         break;
+    case 10:
+        a->n_tensors += cs_wire_expect(w, CS_WIRE_BYTES);
+        break;
     case 11:
         a->n_graphs += cs_wire_expect(w, CS_WIRE_BYTES);
         break;
     case 14:
         CS_TRY(once(r, a, w, &a->tp));
+        break;
+    case 15:
+        a->n_types += cs_wire_expect(w, CS_WIRE_BYTES);
         break;
     case 20:
         if (cs_wire_expect(w, CS_WIRE_VARINT)) a->type = (uint32_t)w->number;
@@ -115,14 +121,15 @@ cutset_status cs_onnx_open_attr(cs_reader *r, cs_span proto, cs_attr_proto *a)
     while (cs_wire_next(&w))
         CS_TRY(read_field(r, a, &w));
     if (w.bad) return cs_wire_error(&w, "AttributeProto", r->err);
-    if (a->name.len == 0) return cs_onnx_bad_at(r, proto, "an attribute without a name");
+    if (a->name.len == 0) return cs_onnx_bad_at(r, proto, "an attribute without a name: name it");
     if (a->type == 0) a->type = derive_type(a->seen);
     const bool lacks = (a->type == CS_ONNX_TENSOR && a->tensor.at == NULL) ||
                        (a->type == CS_ONNX_GRAPH && a->graph.at == NULL) ||
                        (a->type == CS_ONNX_SPARSE && a->sparse.at == NULL) ||
                        (a->type == CS_ONNX_TYPE && a->tp.at == NULL);
     if (lacks && a->ref.len == 0)
-        return cs_onnx_bad(r, proto, "attribute '%.*s' lacks the value that its type names",
+        return cs_onnx_bad(r, proto,
+                           "attribute '%.*s' lacks the value that its type names: give it one",
                            CS_FMT(a->name));
     return CUTSET_OK;
 }
@@ -191,6 +198,33 @@ static cutset_status decode_tensor(cs_reader *r, const cs_attr_proto *a, cs_attr
     return CUTSET_OK;
 }
 
+/* Tensors or types. An empty list stays undecoded: the text form has no words for it. */
+static cutset_status decode_types(cs_reader *r, const cs_attr_proto *a, cs_attr *out)
+{
+    const bool tensors = a->type == CS_ONNX_TENSORS;
+    const size_t count = tensors ? a->n_tensors : a->n_types;
+    if (count == 0) return CUTSET_OK;
+    cs_type *to = cs_arena_alloc(&r->pool->arena, count, sizeof *to);
+    if (to == NULL) return cs_fail_memory(r->err);
+    cs_wire w = cs_onnx_wire(r, a->proto);
+    size_t n = 0;
+    while (cs_wire_next(&w)) {
+        cs_tensor t;
+        if (w.field != (tensors ? 10 : 15)) continue;
+        if (tensors) {
+            CS_TRY(cs_onnx_read_tensor(r, w.bytes, a->name, &t));
+            if (t.file != CS_ONNX_INLINE) r->onnx->has_external_attrs = true;
+            to[n++] = t.type;
+        } else {
+            CS_TRY(cs_onnx_read_type(r, w.bytes, &to[n++]));
+        }
+    }
+    out->kind = tensors ? CS_ATTR_TENSORS : CS_ATTR_TYPES;
+    out->len = n;
+    out->types = to;
+    return CUTSET_OK;
+}
+
 cutset_status cs_onnx_decode_attr(cs_reader *r, const cs_attr_proto *a, cs_attr *out)
 {
     *out = (cs_attr){.kind = CS_ATTR_OTHER};
@@ -222,6 +256,9 @@ cutset_status cs_onnx_decode_attr(cs_reader *r, const cs_attr_proto *a, cs_attr 
     case CS_ONNX_TYPE:
         out->kind = CS_ATTR_TYPE;
         return cs_onnx_read_type(r, a->tp, &out->type);
+    case CS_ONNX_TENSORS:
+    case CS_ONNX_TYPES:
+        return decode_types(r, a, out);
     default:
         return CUTSET_OK;
     }
@@ -245,7 +282,8 @@ static cutset_status push_reference(cs_reader *r, const cs_scope *s, const cs_at
 {
     if (s->call == NULL)
         return cs_onnx_bad(r, a->proto,
-                           "attribute '%.*s' refers to '%.*s' of a function, but stands in none",
+                           "attribute '%.*s' refers to '%.*s' of a function, but stands in none: "
+                           "give it a value",
                            CS_FMT(a->name), CS_FMT(a->ref));
     const cs_str name = cs_onnx_intern(r, a->name), ref = cs_onnx_intern(r, a->ref);
     if (name == CS_NONE || ref == CS_NONE) return cs_fail_memory(r->err);

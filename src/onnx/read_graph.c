@@ -74,7 +74,7 @@ static cutset_status reserve(cs_reader *r, cs_span proto, cs_source *src)
         cs_spans *list = list_of(src, field);
         if (list == NULL || count[field] == 0) continue;
         if (count[field] > INT32_MAX)
-            return cs_onnx_bad_at(r, proto, "over 2^31 fields of one kind");
+            return cs_onnx_bad_at(r, proto, "over 2^31 fields of one kind: give fewer");
         if (!cs_vec_room(list, count[field])) return cs_fail_memory(r->err);
     }
     return CUTSET_OK;
@@ -158,7 +158,9 @@ static cutset_status fail_twice(cs_reader *r, const cs_scope *s, cs_str name, ui
                         ? cs_onnx_node_label(r, find_maker(r, s->source, text), one)
                         : makers[was];
     const char *b = origin == CS_ORIGIN_NODE ? cs_onnx_node_label(r, at, two) : makers[origin];
-    return cs_onnx_bad(r, at, "value '%.*s' is made twice: by %s, and by %s", CS_FMT(text), a, b);
+    return cs_onnx_bad(r, at,
+                       "value '%.*s' is made twice: by %s, and by %s: give each value one origin",
+                       CS_FMT(text), a, b);
 }
 
 cutset_status cs_onnx_define(cs_reader *r, cs_scope *s, cs_str name, cs_type type, cs_origin origin,
@@ -194,7 +196,7 @@ static cutset_status define_input(cs_reader *r, cs_scope *s, cs_span proto)
     cs_type type;
     uint32_t v;
     CS_TRY(cs_onnx_read_info(r, proto, &text, &type));
-    if (text.len == 0) return cs_onnx_bad_at(r, proto, "a graph input without a name");
+    if (text.len == 0) return cs_onnx_bad_at(r, proto, "a graph input without a name: name it");
     const cs_str name = cs_onnx_intern(r, text);
     if (name == CS_NONE) return cs_fail_memory(r->err);
     if (cs_scope_here(r, s, name, &v) && s->graph->values.at[v].origin == CS_ORIGIN_WEIGHT)
@@ -328,15 +330,17 @@ static cutset_status add_output(cs_reader *r, cs_scope *s, const cs_source *src,
     uint32_t value;
     bool found;
     if (!src->function) CS_TRY(cs_onnx_read_info(r, proto, &text, &type));
-    if (text.len == 0) return cs_onnx_bad_at(r, proto, "a graph output without a name");
+    if (text.len == 0) return cs_onnx_bad_at(r, proto, "a graph output without a name: name it");
     const cs_str name = cs_onnx_intern(r, text);
     if (name == CS_NONE) return cs_fail_memory(r->err);
     CS_TRY(cs_scope_resolve(r, s, name, &value, &found));
     if (!found)
-        return cs_onnx_bad(r, proto, "output '%.*s' of %s is made by nothing", CS_FMT(text),
-                           src->function   ? "a function"
-                           : s->depth == 1 ? "the graph"
-                                           : "a body");
+        return cs_onnx_bad(
+            r, proto, "output '%.*s' of %s is made by nothing: add what makes it, or fix the name",
+            CS_FMT(text),
+            src->function   ? "a function"
+            : s->depth == 1 ? "the graph"
+                            : "a body");
     if (value == CS_NONE) value = absent_input(s, src, text);
     return cs_vec_push(&s->graph->outputs, value) ? CUTSET_OK : cs_fail_memory(r->err);
 }

@@ -138,7 +138,7 @@ static cutset_status check_attrs(cs_reader *r, const fields *f)
     if (!room) return cs_fail_memory(r->err);
     if (!twice) return CUTSET_OK;
     char label[512];
-    return cs_onnx_bad(r, at[i - 1].proto, "%s has two attributes '%.*s'",
+    return cs_onnx_bad(r, at[i - 1].proto, "%s has two attributes '%.*s': remove one",
                        cs_onnx_node_label(r, f->proto, label),
                        CS_FMT(cs_name(r->pool, at[i - 1].name)));
 }
@@ -185,8 +185,11 @@ static cutset_status add_args(cs_reader *r, cs_scope *s, const fields *f)
         }
         char label[512];
         if (!found)
-            return cs_onnx_bad(r, text, "%s reads '%.*s', which nothing makes",
-                               cs_onnx_node_label(r, f->proto, label), CS_FMT(text));
+            return cs_onnx_bad(
+                r, text,
+                "%s reads '%.*s', which nothing makes: add the producer or fix the name "
+                "(file cut off?)",
+                cs_onnx_node_label(r, f->proto, label), CS_FMT(text));
         if (!cs_graph_add_arg(s->graph, value)) return cs_fail_memory(r->err);
     }
     return CUTSET_OK;
@@ -305,7 +308,8 @@ cutset_status cs_onnx_add_node(cs_reader *r, cs_scope *s, cs_span proto)
     CS_TRY(gather(r, s, proto, &f));
     char label[512];
     if (f.op.len == 0)
-        return cs_onnx_bad(r, proto, "%s has no op_type", cs_onnx_node_label(r, proto, label));
+        return cs_onnx_bad(r, proto, "%s has no op_type: name its operator",
+                           cs_onnx_node_label(r, proto, label));
     if (f.n_items > 1) CS_TRY(check_attrs(r, &f));
     CS_TRY(build(r, s, &f));
     drop(r, &f);

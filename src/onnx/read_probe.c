@@ -32,14 +32,14 @@ static const mark marks[] = {
     MARK(0, "PK\x03\x04",
          "a zip archive: a PyTorch or TorchScript file must be exported first "
          "(torch.onnx.export), any other unpacked"),
-    MARK(0, "PK\x05\x06", "an empty zip archive, not ONNX"),
+    MARK(0, "PK\x05\x06", "an empty zip archive, not ONNX; give the ONNX model"),
     MARK(0, "\x89HDF", "an HDF5 file (Keras?), not ONNX; convert it first (tf2onnx)"),
     MARK(0,
          "\x7f"
          "ELF",
-         "a program or library, not ONNX"),
+         "a program or library, not ONNX; give the ONNX model"),
     MARK(0, "<?xml", "XML (an OpenVINO model?), not ONNX; give the ONNX model it was made from"),
-    MARK(0, "\x93NUMPY", "a NumPy array, not ONNX"),
+    MARK(0, "\x93NUMPY", "a NumPy array, not ONNX; give the ONNX model"),
     MARK(0, "version https://git-lfs",
          "a Git LFS pointer, not the model; fetch it first (git lfs "
          "pull)"),
@@ -119,7 +119,8 @@ static const char *text_format(cs_span text)
 cutset_status cs_onnx_probe(const cs_file *file, cutset_error *err)
 {
     const cs_span text = {(const char *)file->at, file->len};
-    if (text.len == 0) return cs_fail_at(err, CUTSET_BAD, 0, "the file is empty");
+    if (text.len == 0)
+        return cs_fail_at(err, CUTSET_BAD, 0, "the file is empty: export or copy the model again");
     const char *what = NULL;
     for (size_t i = 0; i < sizeof marks / sizeof *marks && what == NULL; i++)
         if (text.len >= marks[i].offset + marks[i].len &&

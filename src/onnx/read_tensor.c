@@ -58,7 +58,8 @@ static cutset_status read_dims(cs_reader *r, cs_wire *w, int *rank)
         return CUTSET_OK; /* w is bad, told by the caller */
     while (cs_wire_item(&items, &x)) {
         if (*rank == CS_RANK_MAX)
-            return cs_onnx_bad_at(r, w->raw, "a tensor of more than %d dims", CS_RANK_MAX);
+            return cs_onnx_bad_at(r, w->raw, "a tensor of more than %d dims: give it fewer",
+                                  CS_RANK_MAX);
         r->dims[(*rank)++] = (int64_t)x;
     }
     return items.bad ? cs_wire_error(&items, "TensorProto", r->err) : CUTSET_OK;
@@ -117,7 +118,8 @@ static cutset_status count_elements(const cs_reader *r, const walked *t, int64_t
     *count = 1;
     for (int i = 0; i < t->rank; i++) {
         if (r->dims[i] < 0)
-            return cs_onnx_bad(r, t->proto, "tensor '%.*s': dim %d is %" PRId64,
+            return cs_onnx_bad(r, t->proto,
+                               "tensor '%.*s': dim %d is %" PRId64 ": weights need every dim",
                                CS_FMT(label_of(t)), i, r->dims[i]);
         empty = empty || r->dims[i] == 0;
         over = over || __builtin_mul_overflow(*count, r->dims[i], count);
@@ -125,7 +127,7 @@ static cutset_status count_elements(const cs_reader *r, const walked *t, int64_t
     if (empty)
         *count = 0;
     else if (over)
-        return fail_tensor(r, t, "the product of its dims is over 2^63");
+        return fail_tensor(r, t, "the product of its dims is over 2^63: give smaller dims");
     return CUTSET_OK;
 }
 
@@ -142,7 +144,7 @@ static cutset_status size_of(const cs_reader *r, const walked *t, cs_elem elem, 
 {
     CS_TRY(count_elements(r, t, count));
     if (!byte_size(*count, cs_elem_bits(elem), bytes))
-        return fail_tensor(r, t, "its size in bytes is over 2^63");
+        return fail_tensor(r, t, "its size in bytes is over 2^63: give smaller dims");
     return CUTSET_OK;
 }
 
@@ -150,7 +152,8 @@ static cutset_status mismatch(const cs_reader *r, const walked *t, const char *f
                               uint64_t there, const char *unit, uint64_t need)
 {
     return cs_onnx_bad(r, t->proto,
-                       "tensor '%.*s': %s holds %" PRIu64 " %s, its dims and type need %" PRIu64,
+                       "tensor '%.*s': %s holds %" PRIu64 " %s, its dims and type need %" PRIu64
+                       ": correct the dims, or save its data again",
                        CS_FMT(label_of(t)), field, there, unit, need);
 }
 
@@ -269,7 +272,8 @@ static cutset_status read_typed(cs_reader *r, const walked *t, int64_t count, cs
     if (n->chunks == 0 && n->singles == 0 && need > 0)
         return cs_onnx_bad(r, t->proto,
                            "tensor '%.*s' has no data (raw_data or %s, %" PRId64
-                           " bytes); a model without its weights cannot be cut",
+                           " bytes); a model without its weights cannot be cut: export "
+                           "it with them",
                            CS_FMT(label_of(t)), fields[index].name, out->bytes);
     if (out->bytes <= CS_CONST_MAX)
         CS_TRY(decode_small(r, t, index, need, out));
@@ -290,7 +294,7 @@ static cutset_status read_strings(cs_reader *r, const walked *t, cs_tensor *out)
 {
     int64_t count;
     if (t->location == 1 || (t->has_raw && t->raw.len > 0))
-        return fail_tensor(r, t, "strings must be in string_data");
+        return fail_tensor(r, t, "strings outside of string_data: save them there");
     CS_TRY(count_elements(r, t, &count));
     if (t->strings != (uint64_t)count)
         return mismatch(r, t, "string_data", t->strings, "strings", (uint64_t)count);
@@ -326,7 +330,8 @@ static cutset_status read_data(cs_reader *r, const walked *t, cs_tensor *out)
     const bool external = t->location == 1;
     const bool raw = t->raw.len > 0 || (t->has_raw && out->bytes == 0);
     if (misplaced(t, external || raw ? -1 : index) || (external && t->raw.len > 0))
-        return fail_tensor(r, t, "data in a field that is not for it, or in two fields");
+        return fail_tensor(
+            r, t, "data in a field that is not for it, or in two fields: save it again in one");
     if (external) return cs_onnx_read_external(r, t->proto, label_of(t), out);
     if (raw) return read_raw(r, t, out);
     return read_typed(r, t, count, out);
@@ -338,9 +343,11 @@ cutset_status cs_onnx_read_tensor(cs_reader *r, cs_span proto, cs_span label, cs
     *out = (cs_tensor){.file = CS_ONNX_INLINE};
     CS_TRY(walk(r, &t));
     out->name = t.name;
-    if (t.segment) return fail_tensor(r, &t, "segments are not supported; save it as one tensor");
+    if (t.segment) return fail_tensor(r, &t, "segments are not supported: save it as one tensor");
     if (t.elem == CS_ELEM_NONE || t.elem >= CS_ELEM_COUNT)
-        return cs_onnx_bad(r, proto, "tensor '%.*s': data type %" PRId64 " is not known here",
+        return cs_onnx_bad(r, proto,
+                           "tensor '%.*s': data type %" PRId64
+                           " is not known here: convert it to one of ONNX",
                            CS_FMT(label_of(&t)), (int64_t)t.elem);
     out->elem = (cs_elem)t.elem;
     out->type = cs_type_tensor(r->pool, out->elem, t.rank, r->dims);
@@ -351,47 +358,111 @@ cutset_status cs_onnx_read_tensor(cs_reader *r, cs_span proto, cs_span label, cs
 
 /* ---- sparse ---- */
 
-/* values and indices: only their presence and their own consistency. */
-static cutset_status read_parts(cs_reader *r, cs_wire *w, cs_span label, cs_tensor *values,
-                                bool *has_values)
+/* The parts of a sparse tensor; `rank` and r->dims below are its own. */
+typedef struct parts {
+    cs_tensor values, indices;
+    bool has_values, has_indices;
+} parts;
+
+static cutset_status read_parts(cs_reader *r, cs_wire *w, cs_span label, parts *p)
 {
-    cs_tensor indices;
     if (w->field == 1 && cs_wire_expect(w, CS_WIRE_BYTES)) {
-        CS_TRY(cs_onnx_read_tensor(r, w->bytes, label, values));
-        *has_values = true;
+        CS_TRY(cs_onnx_read_tensor(r, w->bytes, label, &p->values));
+        p->has_values = true;
     } else if (w->field == 2 && cs_wire_expect(w, CS_WIRE_BYTES)) {
-        CS_TRY(cs_onnx_read_tensor(r, w->bytes, label, &indices));
-        if (indices.file != CS_ONNX_INLINE)
-            return cs_onnx_bad_at(r, w->raw, "a sparse tensor with external data is not supported");
+        CS_TRY(cs_onnx_read_tensor(r, w->bytes, label, &p->indices));
+        p->has_indices = true;
     }
     return CUTSET_OK;
+}
+
+/* An element of a signed integer tensor whose data is at hand. */
+static int64_t integer_at(const cs_tensor *t, size_t i)
+{
+    const unsigned size = cs_elem_bits(t->elem) / 8;
+    const unsigned char *at = (const unsigned char *)t->data + i * size;
+    uint64_t x = at[size - 1] >= 128 ? UINT64_MAX : 0;
+    for (unsigned k = size; k-- > 0;)
+        x = x << 8 | at[k];
+    return (int64_t)x;
+}
+
+/* Each index lies within the dims and after the one before it. `columns` numbers an index: one for
+ * each dim, or one into the flat tensor of `count` elements. */
+static cutset_status check_order(const cs_reader *r, const walked *t, const cs_tensor *indices,
+                                 int64_t nnz, int columns, bool flat, int64_t count)
+{
+    for (int64_t i = 0; i < nnz; i++) {
+        bool after = i == 0;
+        for (int k = 0; k < columns; k++) {
+            const size_t at = (size_t)i * (size_t)columns + (size_t)k;
+            const int64_t x = integer_at(indices, at), end = flat ? count : r->dims[k];
+            if (x < 0 || x >= end)
+                return cs_onnx_bad(r, t->proto,
+                                   "tensor '%.*s': sparse index %" PRId64
+                                   " is outside of [0,%" PRId64 "): save the model again",
+                                   CS_FMT(label_of(t)), x, end);
+            if (after) continue;
+            const int64_t last = integer_at(indices, at - (size_t)columns);
+            if (x < last) break;
+            after = x > last;
+        }
+        if (!after)
+            return fail_tensor(r, t, "its sparse indices do not ascend: sort them, each once");
+    }
+    return CUTSET_OK;
+}
+
+/* [NNZ] indices into the flat tensor, or [NNZ, rank]; `count`: elements of the dense tensor. */
+static cutset_status check_indices(const cs_reader *r, const walked *t, const parts *p,
+                                   int64_t count)
+{
+    const cs_type_info *values = cs_type_get(r->pool, p->values.type);
+    if (values->rank != 1)
+        return fail_tensor(r, t, "sparse values of more or less than one dim: save them as a list");
+    const int64_t nnz = cs_type_dims(r->pool, p->values.type)[0];
+    if (!p->has_indices) {
+        if (nnz == 0) return CUTSET_OK;
+        return fail_tensor(r, t, "sparse values without indices: add an index for each value");
+    }
+    const cs_elem elem = p->indices.elem;
+    if (elem != CS_I64 && elem != CS_I32 && elem != CS_I16 && elem != CS_I8)
+        return fail_tensor(r, t, "sparse indices that are no integers: save them as int64");
+    const int rank = cs_type_get(r->pool, p->indices.type)->rank;
+    const cs_dim *dims = cs_type_dims(r->pool, p->indices.type);
+    if ((rank != 1 && rank != 2) || dims[0] != nnz || (rank == 2 && dims[1] != t->rank))
+        return cs_onnx_bad(r, t->proto,
+                           "tensor '%.*s': its sparse indices do not fit its %" PRId64
+                           " values: give them the shape [%" PRId64 "] or [%" PRId64 ",%d]",
+                           CS_FMT(label_of(t)), nnz, nnz, nnz, t->rank);
+    if (p->indices.data == NULL || p->indices.bytes == 0) return CUTSET_OK;
+    return check_order(r, t, &p->indices, nnz, rank == 1 ? 1 : t->rank, rank == 1, count);
 }
 
 cutset_status cs_onnx_read_sparse(cs_reader *r, cs_span proto, cs_span label, cs_tensor *out)
 {
     walked t = {.proto = proto, .label = label, .name = {"", 0}};
-    bool has_values = false;
+    parts p = {.has_values = false};
     int64_t count;
     cs_wire w = cs_onnx_wire(r, proto);
-    *out = (cs_tensor){.file = CS_ONNX_INLINE};
     while (cs_wire_next(&w))
-        CS_TRY(read_parts(r, &w, label, out, &has_values));
+        CS_TRY(read_parts(r, &w, label, &p));
     if (w.bad) return cs_wire_error(&w, "SparseTensorProto", r->err);
-    if (!has_values) return cs_onnx_bad_at(r, proto, "a sparse tensor without values");
-    if (out->file != CS_ONNX_INLINE)
-        return cs_onnx_bad_at(r, proto, "a sparse tensor with external data is not supported");
+    if (!p.has_values) return cs_onnx_bad_at(r, proto, "a sparse tensor without values: add them");
+    t.name = p.values.name;
+    if (p.values.file != CS_ONNX_INLINE || (p.has_indices && p.indices.file != CS_ONNX_INLINE))
+        return fail_tensor(r, &t,
+                           "a sparse tensor with external data is not read: save it in the model");
     /* r->dims was used for the parts: only now come its own. */
     w = cs_onnx_wire(r, proto);
     while (cs_wire_next(&w))
         if (w.field == 3) CS_TRY(read_dims(r, &w, &t.rank));
     if (w.bad) return cs_wire_error(&w, "SparseTensorProto", r->err);
-    t.name = out->name;
-    if (out->elem == CS_STR) return fail_tensor(r, &t, "sparse strings are not supported");
+    *out = (cs_tensor){.file = CS_ONNX_INLINE, .name = t.name, .elem = p.values.elem};
+    if (out->elem == CS_STR)
+        return fail_tensor(r, &t, "sparse strings are not read: save them as a dense tensor");
     CS_TRY(size_of(r, &t, out->elem, &count, &out->bytes));
+    CS_TRY(check_indices(r, &t, &p, count));
     out->type = cs_type_tensor(r->pool, out->elem, t.rank, r->dims);
-    if (out->type == CS_NONE) return cs_fail_memory(r->err);
-    out->raw = false;
-    out->offset = out->length = 0;
-    out->data = NULL;
-    return CUTSET_OK;
+    return out->type == CS_NONE ? cs_fail_memory(r->err) : CUTSET_OK;
 }

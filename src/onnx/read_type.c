@@ -43,7 +43,8 @@ static cutset_status read_shape(cs_reader *r, cs_span proto, state *st)
     while (cs_wire_next(&w)) {
         if (w.field != 1 || !cs_wire_expect(&w, CS_WIRE_BYTES)) continue;
         if (st->rank == CS_RANK_MAX)
-            return cs_onnx_bad_at(r, proto, "a shape of more than %d dims", CS_RANK_MAX);
+            return cs_onnx_bad_at(r, proto, "a shape of more than %d dims: give it fewer",
+                                  CS_RANK_MAX);
         CS_TRY(read_dim(r, w.bytes, &r->dims[st->rank]));
         st->rank++;
     }
@@ -115,7 +116,8 @@ static cutset_status finish(cs_reader *r, const state *st, cs_span at, cs_type *
 {
     if (st->elem >= CS_ELEM_COUNT)
         return cs_onnx_bad_at(r, at,
-                              "a type with element type %" PRId64 ", which is not known here",
+                              "a type with element type %" PRId64 ", which is not known here: give "
+                              "one of ONNX",
                               (int64_t)st->elem);
     const cs_elem elem = (cs_elem)st->elem;
     switch (st->kind) {

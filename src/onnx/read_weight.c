@@ -94,7 +94,7 @@ cutset_status cs_onnx_add_initializer(cs_reader *r, cs_scope *s, cs_span proto, 
     if (recall(r, s, proto, &known)) return define_weight(r, s, known.name, known, proto);
     CS_TRY(sparse ? cs_onnx_read_sparse(r, proto, none, &t)
                   : cs_onnx_read_tensor(r, proto, none, &t));
-    if (t.name.len == 0) return cs_onnx_bad_at(r, proto, "an initializer without a name");
+    if (t.name.len == 0) return cs_onnx_bad_at(r, proto, "an initializer without a name: name it");
     const cs_weight w = {.proto = proto, .sparse = sparse, .position = -1};
     known = (cs_known_weight){.type = t.type, .name = t.name};
     CS_TRY(t.file != CS_ONNX_INLINE && t.length > 0 ? tie_storage(r, &t, w, &known.storage)
@@ -172,7 +172,9 @@ static cutset_status constant_value(cs_reader *r, const cs_attr_proto *a, cs_spa
     case CS_ATTR_STRINGS:
         return strings(r, &decoded, t);
     default:
-        return cs_onnx_bad(r, a->proto, "Constant '%.*s': its %.*s is of a type that no value has",
+        return cs_onnx_bad(r, a->proto,
+                           "Constant '%.*s': its %.*s is of a type that no value has: give "
+                           "it a tensor, numbers or strings",
                            CS_FMT(label), CS_FMT(a->name));
     }
 }
@@ -199,7 +201,8 @@ static cutset_status find_value(cs_reader *r, const cs_scope *s, cs_span node, c
         if (w.field != 5 || !cs_wire_expect(&w, CS_WIRE_BYTES)) continue;
         CS_TRY(cs_onnx_open_attr(r, w.bytes, &a));
         if (!is_value(a.name)) continue;
-        if (any) return cs_onnx_bad(r, node, "Constant '%.*s' has two values", CS_FMT(label));
+        if (any)
+            return cs_onnx_bad(r, node, "Constant '%.*s' has two values: keep one", CS_FMT(label));
         any = true;
         if (a.ref.len > 0 && s->call != NULL) {
             const cs_str ref = cs_onnx_intern(r, a.ref);
@@ -212,7 +215,8 @@ static cutset_status find_value(cs_reader *r, const cs_scope *s, cs_span node, c
         *found = true;
     }
     if (w.bad) return cs_wire_error(&w, "NodeProto", r->err);
-    if (!any) return cs_onnx_bad(r, node, "Constant '%.*s' has no value", CS_FMT(label));
+    if (!any)
+        return cs_onnx_bad(r, node, "Constant '%.*s' has no value: give it one", CS_FMT(label));
     return CUTSET_OK;
 }
 
@@ -225,7 +229,8 @@ static cutset_status constant_name(cs_reader *r, cs_span node, cs_span *name)
     const bool one = r->outs.len == base + 1 && r->outs.at[base].len > 0;
     if (one) *name = r->outs.at[base];
     r->outs.len = base;
-    return one ? CUTSET_OK : cs_onnx_bad_at(r, node, "a Constant node must have one output");
+    return one ? CUTSET_OK
+               : cs_onnx_bad_at(r, node, "a Constant node without its one output: name it");
 }
 
 cutset_status cs_onnx_add_constant(cs_reader *r, cs_scope *s, cs_span node, int32_t position)

@@ -311,6 +311,7 @@ cutset_status cs_wire_error(const cs_wire *w, const char *message, cutset_error 
         snprintf(why, sizeof why, "%s: %" PRIu64, w->bad, w->number);
     else
         snprintf(why, sizeof why, "%s", w->bad);
-    return cs_fail_at(err, CUTSET_BAD, offset, "offset %" PRIu64 ": %s: %s", offset,
+    return cs_fail_at(err, CUTSET_BAD, offset,
+                      "offset %" PRIu64 ": %s: %s: copy or export the file again", offset,
                       place(message, w->field, buffer), why);
 }

@@ -89,7 +89,8 @@ static bool gather(facts *f, const cs_graph *g)
     *f = (facts){.graph = g};
     if (!count_nodes(f, g, false)) return false;
     count_values(f);
-    qsort_r(f->ops.at, f->ops.len, sizeof *f->ops.at, by_count, (void *)g->pool);
+    if (f->ops.len > 1)
+        qsort_r(f->ops.at, f->ops.len, sizeof *f->ops.at, by_count, (void *)g->pool);
     return true;
 }
 

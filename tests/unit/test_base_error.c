@@ -157,6 +157,31 @@ static int on_progress(void *payload, const char *phase, uint64_t done, uint64_t
     return s->answer;
 }
 
+static void file_is_named_once(void **state)
+{
+    (void)state;
+    cutset_error err;
+    cs_fail_in(NULL, "m.cut");
+    cs_fail_at(&err, CUTSET_BAD, 17, "line 3: no such value");
+    cs_fail_in(&err, "m.cut");
+    assert_string_equal(err.message, "m.cut: line 3: no such value");
+    assert_int_equal(err.offset, 17);
+    assert_int_equal(err.status, CUTSET_BAD);
+    const char *const told[] = {"m.cut", "m.cut is empty", "m.cut: line 1",
+                                "tensor w: see 'm.cut'"};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        cs_fail(&err, CUTSET_BAD, "%s", told[i]);
+        cs_fail_in(&err, "m.cut");
+        assert_string_equal(err.message, told[i]);
+    }
+    cs_fail(&err, CUTSET_BAD, "am.cutter"); /* not that file */
+    cs_fail_in(&err, "m.cut");
+    assert_string_equal(err.message, "m.cut: am.cutter");
+    cs_fail(&err, CUTSET_BAD, "a line");
+    cs_fail_in(&err, "a\nb");
+    assert_string_equal(err.message, "a\\x0ab: a line");
+}
+
 static void progress_may_stop(void **state)
 {
     (void)state;
@@ -187,6 +212,7 @@ int main(void)
         cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(errno_survives_a_cut),
+        cmocka_unit_test(file_is_named_once),
         cmocka_unit_test(progress_may_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,52 @@ static void test_large_slices_and_ranges(void **state)
     free(bytes);
 }
 
+typedef struct asked {
+    uint64_t last, most; /* bytes done, and the largest step between two questions */
+    unsigned times;
+} asked;
+
+static int ask(void *payload, const char *phase, uint64_t done, uint64_t total)
+{
+    (void)phase;
+    (void)total;
+    asked *a = payload;
+    if (done - a->last > a->most) a->most = done - a->last;
+    a->last = done;
+    return ++a->times == 4; /* stop there */
+}
+
+/* Whoever wants to stop is asked every 64 MiB: of a file that is copied by the kernel, of one range
+ * of it, and of memory. */
+static void test_long_writes_can_be_stopped(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)400 << 20, step = (size_t)64 << 20;
+    write_file("holes", "", 0);
+    assert_int_equal(truncate("holes", (off_t)size), 0);
+    cs_file map;
+    assert_int_equal(cs_file_open(&map, "holes", &err), CUTSET_OK);
+    cs_file memory = map;
+    memory.fd = -1;
+    for (int way = 0; way < 3; way++) {
+        cs_rope rope = {0};
+        const cs_file *from = way == 0 ? &map : &memory;
+        if (way < 2)
+            cs_rope_slice(&rope, from, (cs_span){(const char *)map.at, size});
+        else
+            cs_rope_range(&rope, "holes", 0, size);
+        asked a = {0};
+        const cutset_progress progress = {ask, &a};
+        const char *to = way == 1 ? "/dev/null" : "rope"; /* a rope in memory knows no holes */
+        const int fd = open(to, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        assert_int_equal(cs_rope_write(&rope, fd, "rope", &progress, &err), CUTSET_INTERRUPTED);
+        assert_true(a.most <= step && a.times == 4);
+        close(fd);
+        cs_rope_fini(&rope);
+    }
+    cs_file_close(&map);
+}
+
 static void test_part_names(void **state)
 {
     (void)state;
@@ -435,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_neighbours_join),
         cmocka_unit_test(test_large_slices_and_ranges),
+        cmocka_unit_test(test_long_writes_can_be_stopped),
         cmocka_unit_test(test_part_names),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_disk_full),

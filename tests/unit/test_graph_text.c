@@ -134,13 +134,17 @@ static void attributes(void **state)
     same("%y = Op() {a=[], b=[f:], c=[s:], d=[1,-2], e=[1.0,nan], f=[\"a\",\"\\x01\"]}\n");
     becomes("%y = Op() { a = [ 1 , 2 ] , b = [ f: ] }\n", "%y = Op() {a=[1,2], b=[f:]}\n");
     same("%y = Op() {a=tensor(f32[3]), b=type(seq(f32[N])), c=tensor(?), d=tensor(i64)}\n");
+    same("%y = Op() {a=[tensor(f32[2])], b=[type(?)], c=[type(seq(f32)),type(i64[])]}\n");
+    becomes("%y = Op() {a=[ tensor( f32[2] ) , tensor(?)]}\n",
+            "%y = Op() {a=[tensor(f32[2]),tensor(?)]}\n");
     same("%y = Op() {\"a b\"=1, tensor=2, type=\"x\", 7=8}\n");
     becomes("%y = Op() {}\n", "%y = Op()\n");
 
     cs_graph *g = read_text("%y = Op() {i=7, f=2.5, s=\"a\\x00b\", is=[1,2,3], fs=[1.5,nan], "
-                            "ss=[\"a\",\"\\x62\"], t=tensor(f32[3]), ty=type(f32)}\n");
+                            "ss=[\"a\",\"\\x62\"], t=tensor(f32[3]), ty=type(f32), "
+                            "ts=[tensor(i8[2]),tensor(f32[5])], tys=[type(f32)]}\n");
     const cs_node *n = &g->nodes.at[0];
-    assert_int_equal(n->n_attr, 8);
+    assert_int_equal(n->n_attr, 10);
     assert_int_equal(cs_node_int(g, n, "i", 0), 7);
     assert_true(cs_node_attr(g, n, "f")->f == 2.5f);
     const cs_attr *a = cs_node_attr(g, n, "s");
@@ -158,6 +162,12 @@ static void attributes(void **state)
     assert_int_equal(cs_type_bytes(g->pool, a->type), 12);
     a = cs_node_attr(g, n, "ty");
     assert_true(a->kind == CS_ATTR_TYPE && a->type != 0);
+    a = cs_node_attr(g, n, "ts");
+    assert_true(a->kind == CS_ATTR_TENSORS && a->len == 2);
+    assert_int_equal(cs_type_bytes(g->pool, a->types[1]), 20);
+    a = cs_node_attr(g, n, "tys");
+    assert_true(a->kind == CS_ATTR_TYPES && a->len == 1 &&
+                a->types[0] == cs_node_attr(g, n, "ty")->type);
     cs_graph_free(g);
 }
 

@@ -122,12 +122,14 @@ static void faults(void **state)
         {"%y = Op() {a=1e39}", "line 1, column 14: a number beyond f32: write inf or -inf"},
         {"%y = Op() {a=-3.4028236e+38}",
          "line 1, column 14: a number beyond f32: write inf or -inf"},
-        {"%y = Op() {a=[1,2.0]}", "line 1, column 17: a list of more than one kind: write only "
-                                  "integers, only numbers with '.' or 'e', or only strings"},
-        {"%y = Op() {a=[\"b\",2]}", "line 1, column 19: a list of more than one kind: write only "
-                                    "integers, only numbers with '.' or 'e', or only strings"},
-        {"%y = Op() {a=[1,]}",
-         "line 1, column 17: ']' is not expected here: write a number, a string or ']'"},
+        {"%y = Op() {a=[1,2.0]}",
+         "line 1, column 17: a list of more than one kind: write only "
+         "integers, only numbers with '.' or 'e', only strings, only tensors or only types"},
+        {"%y = Op() {a=[\"b\",2]}",
+         "line 1, column 19: a list of more than one kind: write only "
+         "integers, only numbers with '.' or 'e', only strings, only tensors or only types"},
+        {"%y = Op() {a=[1,]}", "line 1, column 17: ']' is not expected here: write a number, a "
+                               "string, tensor(TYPE), type(TYPE) or ']'"},
         {"%y = Op() {a=[1", "line 1, column 16: the line ends too early: write ',' or ']'"},
         {"%y = Op() {a=[f:1.0]}", "line 1, column 17: '1.0' is not expected here: write ']': [f:] "
                                   "and [s:] are empty lists"},
@@ -199,6 +201,10 @@ static void faults(void **state)
                                       "or end"},
         {"%y = If() {\nbody a\nend x\n}",
          "line 3, column 5: 'x' is not expected here: write the end of the line"},
+        {"%y = If() {b=1} {\nbody a\nend\nbody b\n%z = Op() {c=2, d=1}\nend\n}",
+         "line 4, column 6: attribute 'b' is given twice: remove one"},
+        {"%y = If() {\"b\"=1} {\nbody c\n%z = Op() {b=2} {\nbody b\nend\n}\nend\n}",
+         "line 4, column 6: attribute 'b' is given twice: remove one"},
         {"%y = If() {\nbody \"\"\nend\n}", "line 2, column 6: an empty name: give the body a name"},
         {"%y = If() {\n} x", "line 2, column 3: 'x' is not expected here: write the end of the "
                              "line"},

@@ -50,13 +50,27 @@ static const char *pick(const char *const *from, uint32_t n) { return from[below
 
 static void some_attrs(struct string *s)
 {
-    static const char *const values[] = {"1",      "-7",   "0.5",       "\"a\\x00\"",    "[]",
-                                         "[f:]",   "[s:]", "[1,2]",     "[0.1,inf]",     "nan",
-                                         "[\"\"]", "\"\"", "type(f32)", "tensor(i4[3])", "1e30"};
+    static const char *const values[] = {"1",
+                                         "-7",
+                                         "0.5",
+                                         "\"a\\x00\"",
+                                         "[]",
+                                         "[f:]",
+                                         "[s:]",
+                                         "[1,2]",
+                                         "[0.1,inf]",
+                                         "nan",
+                                         "[\"\"]",
+                                         "\"\"",
+                                         "type(f32)",
+                                         "tensor(i4[3])",
+                                         "1e30",
+                                         "[type(?)]",
+                                         "[tensor(i4[3]),tensor(f32)]"};
     static const char *const keys[] = {"a", "b.c", "\"d e\"", "f"};
     put(s, " {");
     for (uint32_t k = 0, n = below(4); k < n; k++)
-        put(s, "%s%s=%s", k ? ", " : "", keys[k], pick(values, 15));
+        put(s, "%s%s=%s", k ? ", " : "", keys[k], pick(values, 17));
     put(s, "}");
 }
 
@@ -215,6 +229,8 @@ static void equal_attr(const cs_graph *a, const cs_attr *x, const cs_graph *b, c
         if (x->kind == CS_ATTR_INTS) assert_true(x->ints[i] == y->ints[i]);
         if (x->kind == CS_ATTR_FLOATS) assert_memory_equal(&x->floats[i], &y->floats[i], 4);
         if (x->kind == CS_ATTR_STRINGS) assert_true(cs_span_eq(x->strings[i], y->strings[i]));
+        if (x->kind == CS_ATTR_TENSORS || x->kind == CS_ATTR_TYPES)
+            equal_type(a, x->types[i], b, y->types[i]);
         if (x->kind == CS_ATTR_STRING) assert_int_equal(x->s[i], y->s[i]);
     }
     if (x->kind == CS_ATTR_INT) assert_true(x->i == y->i);

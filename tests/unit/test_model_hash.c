@@ -34,6 +34,10 @@ static const char *const models[] = {
     "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=1.0}\noutput %y\n",
     "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=[1]}\noutput %y\n",
     "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=\"1\"}\noutput %y\n",
+    "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=[type(i8)]}\noutput %y\n",
+    "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=[type(f32)]}\noutput %y\n",
+    "input %x : f32[4]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=[tensor(f32)]}\noutput "
+    "%y\n",
     "input %x : f32[4]\nweight %w : f32[8]\n%y : f32[4] = Foo(%x, %w) {k=1}\noutput %y\n",
     "input %x : f32[N]\nweight %w : f32[4]\n%y : f32[4] = Foo(%x, %w) {k=1}\noutput %y\n",
     "input %x : f32[4]\nweight %w : f32[4]\n%y : i32[4] = Foo(%x, %w) {k=1}\noutput %y\n",

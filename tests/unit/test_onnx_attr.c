@@ -55,9 +55,21 @@ static void test_attrs(void **state)
     pb_str(&a, 1, "untyped");
     pb_int(&a, 3, 9);
     n = with_attr(n, a);
-    n = with_attr(n, attr_msg("tensors", 10, 9, tensor("", 1, "0", NULL, 0)));
+    a = (pb){0};
+    pb_str(&a, 1, "tensors");
+    pb_msg(&a, 10, tensor("", 1, "0", NULL, 0));
+    pb_msg(&a, 10, tensor("", 6, "1,1", "1234", 4));
+    pb_int(&a, 20, 9);
+    n = with_attr(n, a), a = (pb){0};
+    pb_str(&a, 1, "types"); /* without its type: it follows */
+    pb_msg(&a, 15, type_of(1, "N"));
+    n = with_attr(n, a), a = (pb){0};
+    pb_str(&a, 1, "no tensors");
+    pb_int(&a, 20, 9);
+    n = with_attr(n, a);
+    n = with_attr(n, attr_msg("sparse", 22, 11, (pb){0}));
     loaded l = load(one_node(n));
-    assert_int_equal(l.graph->nodes.at[0].n_attr, 12);
+    assert_int_equal(l.graph->nodes.at[0].n_attr, 15);
     assert_int_equal(attr(&l, "i")->i, -5);
     assert_true(attr(&l, "f")->kind == CS_ATTR_FLOAT && attr(&l, "f")->f == 0.5f);
     assert_true(attr(&l, "s")->len == 4 && memcmp(attr(&l, "s")->s, "text", 4) == 0);
@@ -74,7 +86,13 @@ static void test_attrs(void **state)
     assert_true(attr(&l, "zero")->kind == CS_ATTR_INT && attr(&l, "zero")->i == 0);
     assert_true(attr(&l, "none")->kind == CS_ATTR_INTS && attr(&l, "none")->len == 0);
     assert_int_equal(attr(&l, "untyped")->i, 9);
-    assert_int_equal(attr(&l, "tensors")->kind, CS_ATTR_OTHER);
+    p = attr(&l, "tensors");
+    assert_true(p->kind == CS_ATTR_TENSORS && p->len == 2 && p->types[0] != p->types[1]);
+    assert_int_equal(cs_type_get(l.graph->pool, p->types[1])->rank, 2);
+    p = attr(&l, "types");
+    assert_true(p->kind == CS_ATTR_TYPES && p->len == 1 && p->types[0] == attr(&l, "tp")->type);
+    assert_int_equal(attr(&l, "no tensors")->kind, CS_ATTR_OTHER);
+    assert_int_equal(attr(&l, "sparse")->kind, CS_ATTR_OTHER);
     unload(&l);
 }
 
@@ -85,19 +103,24 @@ static void test_bad_attrs(void **state)
     pb_str(&a, 1, "t");
     pb_int(&a, 20, 4);
     refuse(one_node(with_attr(node("Foo", "x", "y"), a)),
-           "'t' lacks the value that its type names");
+           "'t' lacks the value that its type names: give it one");
     a = (pb){0};
     pb_int(&a, 3, 4);
-    refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "an attribute without a name");
+    refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "an attribute without a name: name it");
     a = attr_ref("alpha", "beta", 1);
-    refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "'alpha' refers to 'beta' of a function");
+    refuse(one_node(with_attr(node("Foo", "x", "y"), a)),
+           "'alpha' refers to 'beta' of a function, but stands in none: give it a value");
     a = attr_graph("g", (pb){0});
     pb_msg(&a, 6, (pb){0});
-    refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "attribute 'g' has two values");
+    refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "attribute 'g' has two values: keep one");
     a = (pb){0};
     pb_str(&a, 1, "v");
     pb_str(&a, 3, "text");
     refuse(one_node(with_attr(node("Foo", "x", "y"), a)), "AttributeProto.i: wire type 2 where 0");
+    a = attr_msg("ts", 10, 9, tensor("", 1, "2", "1234", 4));
+    refuse(one_node(with_attr(node("Foo", "x", "y"), a)),
+           "tensor 'ts': raw_data holds 4 bytes, its dims and type need 8: correct the dims, or "
+           "save its data again");
 }
 
 /* ---- Constants ---- */
@@ -183,17 +206,17 @@ static void test_bad_constants(void **state)
     (void)state;
     pb g = graph_xy();
     pb_msg(&g, 1, node("Constant", NULL, "y"));
-    refuse(model(g), "Constant 'y' has no value");
+    refuse(model(g), "Constant 'y' has no value: give it one");
     g = graph_xy();
     pb n = with_attr(node("Constant", NULL, "y"), attr_int("value_int", 1));
     pb_msg(&g, 1, with_attr(n, attr_int("value_int", 1)));
-    refuse(model(g), "Constant 'y' has two values");
+    refuse(model(g), "Constant 'y' has two values: keep one");
     g = graph_xy();
     pb_msg(&g, 1, with_attr(node("Constant", NULL, "y,z"), attr_int("value_int", 1)));
-    refuse(model(g), "a Constant node must have one output");
+    refuse(model(g), "a Constant node without its one output: name it");
     g = graph_xy();
     add_constant(&g, "y", attr_msg("value", 14, 13, type_of(1, "2")));
-    refuse(model(g), "Constant 'y': its value is of a type that no value has");
+    refuse(model(g), "Constant 'y': its value is of a type that no value has: give it a tensor");
     /* In another domain it is an operator like any other. */
     g = graph_xy();
     pb_msg(&g, 1, with_domain(node("Constant", NULL, "y"), "my"));

@@ -331,21 +331,21 @@ static void test_bad_functions(void **state)
 {
     (void)state;
     refuse(calling(call("f", "x", "y"), function("f", "a", "r", call("f", "a", "r")), 8),
-           "function 'my:f' calls itself");
+           "function 'my:f' calls itself: remove that call");
     pb m = calling(call("f", "x", "y"), function("f", "a", "r", call("g", "a", "r")), 8);
     pb_msg(&m, 25, function("g", "a", "r", call("f", "a", "r")));
-    refuse(m, "function 'my:f' calls itself");
+    refuse(m, "function 'my:f' calls itself: remove that call");
     m = calling(call("f", "x", "y"), function("f", "a", "r", node("Abs", "a", "r")), 8);
     pb_msg(&m, 25, function("f", "a", "r", node("Abs", "a", "r")));
-    refuse(m, "function 'my:f' is there twice");
+    refuse(m, "function 'my:f' is there twice: remove one");
     refuse(calling(call("f", "x,x", "y"), function("f", "a", "r", node("Abs", "a", "r")), 8),
-           "has more inputs or outputs than the function that it calls");
+           "than the function that it calls: remove those, or add them to the function");
     refuse(calling(call("f", "x", "y"), function("f", "a", "r", node("Abs", "a", "q")), 8),
            "output 'r' of a function is made by nothing");
     refuse(calling(call("f", "x", "y"), function("f", "a,a", "r", node("Abs", "a", "r")), 8),
-           "a function with two inputs 'a'");
+           "a function with two inputs 'a': rename one");
     refuse(calling(call("f", "x", "y"), function("", "a", "r", node("Abs", "a", "r")), 8),
-           "a function without a name");
+           "a function without a name: name it");
     /* also where the call leaves the input out, and it has no value */
     refuse(calling(call("f", "x", "y"), function("f", "a,b", "r", node("Abs", "a", "b")), 8),
            "value 'b' is made twice: by a graph input, and by the Abs that makes 'b'");

@@ -232,35 +232,40 @@ static void test_strings(void **state)
     assert_null(storage(l.graph, "w")->data);
     unload(&l);
     refuse_tensor(tensor("w", 8, "2", NULL, 0), "string_data holds 0 strings");
-    refuse_tensor(tensor("w", 8, "1", "a", 1), "tensor 'w': strings must be in string_data");
+    refuse_tensor(tensor("w", 8, "1", "a", 1), "tensor 'w': strings outside of string_data: save");
 }
 
 static void test_bad_tensors(void **state)
 {
     (void)state;
-    refuse_tensor(tensor("w", 1, "3", NULL, 0), "tensor 'w' has no data");
-    refuse_tensor(tensor("w", 1, "-1", "0123", 4), "tensor 'w': dim 0 is -1");
+    refuse_tensor(tensor("w", 1, "3", NULL, 0),
+                  "a model without its weights cannot be cut: export it with them");
+    refuse_tensor(tensor("w", 1, "-1", "0123", 4),
+                  "tensor 'w': dim 0 is -1: weights need every dim");
     refuse_tensor(tensor("w", 1, "4294967296,4294967296", "0123", 4),
                   "tensor 'w': the product of its dims is over 2^63");
     refuse_tensor(tensor("w", 1, "2305843009213693952", "0123", 4),
                   "tensor 'w': its size in bytes is over 2^63");
     refuse_tensor(tensor("w", 0, "1", "0123", 4), "tensor 'w': data type 0 is not known here");
-    refuse_tensor(tensor("w", 29, "1", "0123", 4), "tensor 'w': data type 29 is not known here");
-    refuse_tensor(tensor("", 1, "1", "0123", 4), "an initializer without a name");
+    refuse_tensor(tensor("w", 29, "1", "0123", 4),
+                  "tensor 'w': data type 29 is not known here: convert it to one of ONNX");
+    refuse_tensor(tensor("", 1, "1", "0123", 4), "an initializer without a name: name it");
     pb t = tensor("w", 1, "1", "0123", 4), segment = {0};
     pb_int(&segment, 2, 1);
     pb_msg(&t, 3, segment);
-    refuse_tensor(t, "tensor 'w': segments are not supported");
+    refuse_tensor(t, "tensor 'w': segments are not supported: save it as one tensor");
     t = tensor("w", 1, "1", "0123", 4);
     pb_f32(&t, 4, 1);
-    refuse_tensor(t, "tensor 'w': data in a field that is not for it, or in two fields");
+    refuse_tensor(
+        t,
+        "tensor 'w': data in a field that is not for it, or in two fields: save it again in one");
     t = tensor("w", 1, "1", NULL, 0);
     pb_int(&t, 5, 1);
     refuse_tensor(t, "tensor 'w': data in a field that is not for it");
     t = (pb){0};
     for (int i = 0; i < 1025; i++)
         pb_int(&t, 1, 1);
-    refuse_tensor(t, "a tensor of more than 1024 dims");
+    refuse_tensor(t, "a tensor of more than 1024 dims: give it fewer");
     pb g = graph_xy();
     pb_msg(&g, 5, tensor("y", 1, "1", "0123", 4));
     pb_msg(&g, 5, tensor("y", 1, "1", "0123", 4));
@@ -273,7 +278,7 @@ static void test_sparse(void **state)
     pb g = graph_xy(), s = {0};
     pb_int(&s, 3, 100);
     pb_msg(&s, 1, tensor("w", 1, "2", "01234567", 8));
-    pb_msg(&s, 2, tensor("", 7, "2", "0123456701234567", 16));
+    pb_msg(&s, 2, tensor("", 7, "2", "\0\0\0\0\0\0\0\0\xe7\3\0\0\0\0\0", 16));
     pb_int(&s, 3, 10);
     pb_msg(&g, 15, s);
     pb_msg(&g, 1, node("Foo", "x,w", "y"));
@@ -286,7 +291,60 @@ static void test_sparse(void **state)
     g = graph_xy(), s = (pb){0};
     pb_int(&s, 3, 100);
     pb_msg(&g, 15, s);
-    refuse(model(g), "a sparse tensor without values");
+    refuse(model(g), "a sparse tensor without values: add them");
+}
+
+/* w: 3 x 4 with values of these dims, and indices; NULL: none */
+static pb sparse_model(const char *values, int elem, const char *indices, const char *raw)
+{
+    pb g = graph_xy(), s = {0};
+    pb_msg(&s, 1, tensor("w", 2, values, "12", 2));
+    if (indices != NULL) pb_msg(&s, 2, tensor("", elem, indices, raw, strlen(raw) - 1));
+    pb_int(&s, 3, 3);
+    pb_int(&s, 3, 4);
+    pb_msg(&g, 15, s);
+    pb_msg(&g, 1, node("Foo", "x,w", "y"));
+    return model(g);
+}
+
+/* Indices are bytes here, written as digits; the last character of a row is left out. */
+static void test_sparse_indices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *values;
+        int elem;
+        const char *indices, *raw, *why; /* NULL: read */
+    } rows[] = {
+        {"2", CS_I8, "2", "\4\13.", NULL},
+        {"2", CS_I8, "2,2", "\1\3\2\1.", NULL},
+        {"2", CS_I8, "2,2", "\1\2\1\3.", NULL},
+        {"2", CS_I64, NULL, NULL, "without indices"},
+        {"2", CS_U8, "2", "\1\2.", "no integers"},
+        {"2", CS_I8, "1", "\1.", "do not fit its 2 values: give them the shape [2] or [2,2]"},
+        {"2", CS_I8, "3", "\1\2\3.", "do not fit its 2 values"},
+        {"2", CS_I8, "2,1", "\1\2.", "do not fit its 2 values"},
+        {"2", CS_I8, "2,1,1", "\1\2.", "do not fit its 2 values"},
+        {"1,2", CS_I8, "2", "\1\2.", "more or less than one dim"},
+        {"2", CS_I8, "2", "\1\14.", "sparse index 12 is outside of [0,12)"},
+        {"2", CS_I8, "2", "\xff\1.", "sparse index -1 is outside"},
+        {"2", CS_I8, "2,2", "\1\4\2\1.", "sparse index 4 is outside of [0,4)"},
+        {"2", CS_I8, "2,2", "\1\2\3\1.", "sparse index 3 is outside of [0,3)"},
+        {"2", CS_I8, "2", "\2\1.", "do not ascend"},
+        {"2", CS_I8, "2", "\2\2.", "do not ascend"},
+        {"2", CS_I8, "2,2", "\1\3\1\2.", "do not ascend"},
+        {"2", CS_I8, "2,2", "\2\1\1\3.", "do not ascend"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        loaded l = load_from(
+            sparse_model(rows[i].values, rows[i].elem, rows[i].indices, rows[i].raw), NULL, false);
+        const char *why = rows[i].why;
+        if (why == NULL ? l.status != CUTSET_OK
+                        : l.status != CUTSET_BAD || strstr(l.err.message, why) == NULL ||
+                              strstr(l.err.message, "tensor 'w': ") == NULL)
+            fail_msg("row %zu: expected '%s', got '%s'", i, why ? why : "", l.err.message);
+        unload(&l);
+    }
 }
 
 /* ---- external data ---- */
@@ -380,41 +438,49 @@ static void test_external_refused(void **state)
     char data[16] = {0};
     write_file("s.bin", data, sizeof data);
     refuse_external(external("w", "4", "/etc/passwd", NULL, NULL), CUTSET_BAD,
-                    "tensor 'w': data file '/etc/passwd': the path is absolute");
+                    "tensor 'w': data file '/etc/passwd': the path is absolute: name it from the "
+                    "model's folder");
     refuse_external(external("w", "4", "../s.bin", NULL, NULL), CUTSET_BAD,
-                    "the path leaves the model's folder");
+                    "the path leaves the model's folder: move the file below it");
     refuse_external(external("w", "4", "a/../../s.bin", NULL, NULL), CUTSET_BAD,
-                    "the path leaves the model's folder");
-    refuse_external(external("w", "4", "none.bin", NULL, NULL), CUTSET_BAD, "it is not there");
-    refuse_external(external("w", "4", "s.bin/x", NULL, NULL), CUTSET_BAD, "it is not there");
-    refuse_external(external("w", "4", ".", NULL, NULL), CUTSET_BAD, "the path is a folder");
-    refuse_external(external("w", "4", NULL, NULL, NULL), CUTSET_BAD, "it names no location");
+                    "the path leaves the model's folder: move the file below it");
+    refuse_external(external("w", "4", "none.bin", NULL, NULL), CUTSET_BAD,
+                    "it is not there: put it beside the model");
+    refuse_external(external("w", "4", "s.bin/x", NULL, NULL), CUTSET_BAD,
+                    "it is not there: put it beside the model");
+    refuse_external(external("w", "4", ".", NULL, NULL), CUTSET_BAD,
+                    "the path is a folder: name the file in it");
+    refuse_external(external("w", "4", NULL, NULL, NULL), CUTSET_BAD,
+                    "it names no location: name the file");
     refuse_external(external("w", "4", "*/_ORT_MEM_ADDR_/*", "1", "16"), CUTSET_BAD,
                     "a memory address was saved instead of data");
     refuse_external(external("w", "4", "s.bin", "1", NULL), CUTSET_BAD,
-                    "data file 's.bin': offset 1 and length 16 run past its end at 16");
+                    "data file 's.bin': offset 1 and length 16 run past its end at 16 (download "
+                    "incomplete?): get it again");
     refuse_external(external("w", "4", "s.bin", "9223372036854775807", NULL), CUTSET_BAD,
                     "run past its end");
     refuse_external(external("w", "4", "s.bin", "-1", NULL), CUTSET_BAD,
                     "offset '-1' is not a size");
     refuse_external(external("w", "4", "s.bin", "1x", NULL), CUTSET_BAD,
-                    "offset '1x' is not a size");
+                    "offset '1x' is not a size: give a whole number of bytes");
     refuse_external(external("w", "4", "s.bin", "99999999999999999999", NULL), CUTSET_BAD,
                     "is not a size");
     refuse_external(external("w", "4", "s.bin", NULL, "12"), CUTSET_BAD,
-                    "length 12, but its dims and type need 16 bytes");
+                    "length 12, but its dims and type need 16 bytes: correct one of them");
     assert_int_equal(mkdir(in_folder("sub"), 0777), 0);
-    refuse_external(external("w", "4", "sub", NULL, NULL), CUTSET_BAD, "it is not a regular file");
+    refuse_external(external("w", "4", "sub", NULL, NULL), CUTSET_BAD,
+                    "it is not a regular file: put the data itself there");
     assert_int_equal(mkfifo(in_folder("fifo"), 0666), 0);
-    refuse_external(external("w", "4", "fifo", NULL, NULL), CUTSET_BAD, "it is not a regular file");
+    refuse_external(external("w", "4", "fifo", NULL, NULL), CUTSET_BAD,
+                    "it is not a regular file: put the data itself there");
     refuse(model_with(external("w", "4", "s.bin", NULL, NULL)),
-           "a model from memory needs the folder that its data files are in");
+           "a model from memory does not say where: give the folder of its data files");
     pb t = external("w", "4", "s.bin", NULL, NULL);
     pb_bytes(&t, 9, data, 16);
     refuse_external(t, CUTSET_BAD, "in two fields");
     t = tensor("w", 8, "1", NULL, 0);
     pb_int(&t, 14, 1);
-    refuse_external(t, CUTSET_BAD, "strings must be in string_data");
+    refuse_external(t, CUTSET_BAD, "strings outside of string_data");
 }
 
 static void follow(const char *location, bool follow_links, bool ok)
@@ -513,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_bad_tensors),
         cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_sparse_indices),
         cmocka_unit_test(test_external),
         cmocka_unit_test(test_external_ties),
         cmocka_unit_test(test_external_refused),

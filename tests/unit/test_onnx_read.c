@@ -131,7 +131,8 @@ static void test_bad_graphs(void **state)
     pb g = graph_xy();
     pb_msg(&g, 1, node("Relu", "x", "y"));
     pb_msg(&g, 1, node("Neg", "x", "y"));
-    refuse(model(g), "value 'y' is made twice: by the Relu that makes 'y', and by the Neg");
+    refuse(model(g), "value 'y' is made twice: by the Relu that makes 'y', and by the Neg "
+                     "that makes 'y': give each value one origin");
     g = graph_xy();
     pb_msg(&g, 1, node("Relu", "x", "y"));
     pb_msg(&g, 5, tensor("y", 1, "", "\0\0\0\0", 4));
@@ -144,29 +145,31 @@ static void test_bad_graphs(void **state)
     refuse(model(g), "value 'x' is made twice: by a graph input, and by the Relu");
     g = graph_xy();
     pb_msg(&g, 1, node("Relu", "z", "y"));
-    refuse(model(g), "the Relu that makes 'y' reads 'z', which nothing makes");
+    refuse(model(g), "the Relu that makes 'y' reads 'z', which nothing makes: add the producer or "
+                     "fix the name (file cut off?)");
     g = graph_xy();
     pb n = node("Relu", "z", "y");
     pb_str(&n, 3, "act");
     pb_msg(&g, 1, n);
     refuse(model(g), "node 'act' (Relu) reads 'z'");
-    refuse(model(graph_xy()), "output 'y' of the graph is made by nothing");
+    refuse(model(graph_xy()),
+           "output 'y' of the graph is made by nothing: add what makes it, or fix the name");
     g = graph_xy();
     n = (pb){0};
     pb_str(&n, 2, "y");
     pb_msg(&g, 1, n);
-    refuse(model(g), "has no op_type");
+    refuse(model(g), "has no op_type: name its operator");
     g = graph_xy();
     pb_msg(&g, 11, info("", 1, "4"));
-    refuse(model(g), "a graph input without a name");
+    refuse(model(g), "a graph input without a name: name it");
     g = graph_xy();
     pb_msg(&g, 1, node("Relu", "x", "y"));
     pb_msg(&g, 12, info("", 1, "4"));
-    refuse(model(g), "a graph output without a name");
+    refuse(model(g), "a graph output without a name: name it");
     g = graph_xy();
     n = with_attr(node("Relu", "x", "y"), attr_int("a", 1));
     pb_msg(&g, 1, with_attr(n, attr_int("a", 1)));
-    refuse(model(g), "the Relu that makes 'y' has two attributes 'a'");
+    refuse(model(g), "the Relu that makes 'y' has two attributes 'a': remove one");
 }
 
 /* ---- types ---- */
@@ -263,10 +266,10 @@ static void test_bad_types(void **state)
     pb_str(&v, 1, "x");
     pb_msg(&v, 2, type);
     pb_msg(&g, 11, v);
-    refuse(model(g), "a shape of more than 1024 dims");
+    refuse(model(g), "a shape of more than 1024 dims: give it fewer");
     g = (pb){0};
     pb_msg(&g, 11, info("x", 99, "2"));
-    refuse(model(g), "element type 99");
+    refuse(model(g), "element type 99, which is not known here: give one of ONNX");
     g = type = v = t = (pb){0};
     pb_int(&t, 2, 1); /* a number where a TensorShapeProto must be */
     pb_msg(&type, 1, t);
@@ -284,7 +287,7 @@ static void test_bad_types(void **state)
     pb_str(&v, 1, "x");
     pb_msg(&v, 2, type);
     pb_msg(&g, 11, v);
-    refuse(model(g), "more than 200 messages inside each other");
+    refuse(model(g), "more than 200 messages inside each other: nest less");
 }
 
 /* ---- versions and domains ---- */
@@ -298,19 +301,19 @@ static void test_versions(void **state)
     g = graph_xy();
     pb_msg(&g, 1, node("Relu", "x", "y"));
     refuse(model_of(g, 14, 29), "opset 29 of ai.onnx is newer than this build knows (28)");
-    refuse((pb){0}, "the file is empty");
+    refuse((pb){0}, "the file is empty: export or copy the model again");
     pb m = {0};
     pb_int(&m, 1, 8);
-    refuse(m, "no graph in it");
+    refuse(m, "or only the head of one: give the whole file");
     m = (pb){0};
     pb_msg(&m, 7, graph_xy());
-    refuse(m, "no IR version");
+    refuse(m, "or a damaged one: export or copy it again");
     m = model(graph_xy());
     pb_int(&m, 1, 0);
-    refuse(m, "no IR version");
+    refuse(m, "or a damaged one: export or copy it again");
     m = model(graph_xy());
     pb_msg(&m, 7, graph_xy());
-    refuse(m, "the model has two graphs");
+    refuse(m, "the model has two graphs: keep one");
 
     g = graph_xy();
     pb_msg(&g, 1, node("Relu", "x", "y"));

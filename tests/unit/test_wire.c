@@ -68,6 +68,8 @@ static void test_numbers_packed_and_not(void **state)
     free(b.at);
 }
 
+#define CURE ": copy or export the file again"
+
 static void expect_bad(const char *bytes, size_t len, const char *message)
 {
     cutset_error err = {0};
@@ -81,7 +83,7 @@ static void expect_bad(const char *bytes, size_t len, const char *message)
     assert_true(err.offset >= 1000 && err.offset < 1000 + (int64_t)len);
     assert_int_equal(cs_wire_error(&w, "NodeProto", NULL), CUTSET_BAD);
 }
-#define BAD(bytes, message) expect_bad((bytes), sizeof(bytes) - 1, (message))
+#define BAD(bytes, message) expect_bad((bytes), sizeof(bytes) - 1, message CURE)
 
 static void test_broken(void **state)
 {
@@ -118,7 +120,8 @@ static void test_wrong_type(void **state)
     assert_false(cs_wire_expect(&w, CS_WIRE_BYTES));
     assert_false(cs_wire_next(&w));
     cs_wire_error(&w, "GraphProto", &err);
-    assert_string_equal(err.message, "offset 0: GraphProto.node: wire type 0 where 2 is expected");
+    assert_string_equal(err.message,
+                        "offset 0: GraphProto.node: wire type 0 where 2 is expected" CURE);
     w = cs_wire_of(CS_SPAN("\x3d\1\2\3\4"), 0);
     assert_true(cs_wire_next(&w));
     assert_false(cs_wire_each(&w, &items, CS_WIRE_VARINT));
@@ -136,7 +139,7 @@ static void test_broken_packed(void **state)
     assert_false(cs_wire_item(&items, &x));
     cs_wire_error(&items, "AttributeProto", &err);
     assert_string_equal(err.message, "offset 56: AttributeProto.floats: packed numbers that do not "
-                                     "fill their length");
+                                     "fill their length" CURE);
     w = cs_wire_of(CS_SPAN("\x42\1\x80"), 0);
     assert_true(cs_wire_next(&w) && cs_wire_each(&w, &items, CS_WIRE_VARINT));
     assert_false(cs_wire_item(&items, &x));
