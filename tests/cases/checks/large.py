@@ -107,7 +107,7 @@ def qwen():
         run: plan --target acc
         expect: engines=1 bound=1 proved parts=1 weight_bytes=123508192
         run: plan --target acc --host-memory 64MB
-        expect: engines=3 bound=2 gap parts=3
+        expect: engines=3 bound=3 proved parts=3
         run: plan --target acc --host-memory 32MB --oversize keep
         expect: engines=5 bound=5 proved parts=5 oversized=2
         run: plan --target acc --host-memory 32MB --oversize host
