@@ -141,7 +141,7 @@ static cutset_status read_element(cs_text_reader *r, cs_attr_kind *kind)
 static cutset_status read_elements(cs_text_reader *r, cs_attr *a)
 {
     do {
-        cs_attr_kind kind;
+        cs_attr_kind kind = CS_ATTR_OTHER;
         cs_skip_blanks(&r->c);
         const char *at = r->c.at;
         cutset_status status = read_element(r, &kind);
