@@ -141,7 +141,7 @@ def test_shared_and_tied_weights(tmp_path):
     source = save(tmp_path, made)
     out = split(tmp_path, source, "--weights=copy")
     assert [p.name for p in (out / "weights").iterdir()] == ["shared.bin"]
-    assert (out / "weights/shared.bin").stat().st_size == 64 * 64 * 4
+    assert 0 <= (out / "weights/shared.bin").stat().st_size - 64 * 64 * 4 < 4096  # once
     check(out)
     compare(source, out, feed())
     said = run("merge", out, "-o", tmp_path / "back.onnx")
@@ -155,7 +155,7 @@ def test_shared_and_tied_weights(tmp_path):
     tied.graph.initializer[1].name = "w1"
     onnx.save(tied, str(source))
     out = split(tmp_path, source, "--weights=copy", out=tmp_path / "tied")
-    assert (out / "weights/shared.bin").stat().st_size == 64 * 64 * 4
+    assert 0 <= (out / "weights/shared.bin").stat().st_size - 64 * 64 * 4 < 4096  # once
     check(out)
     compare(source, out, feed())
 
@@ -171,7 +171,11 @@ def test_offsets_and_small_tensors(tmp_path):
     part = onnx.load(str(parts_of(out)[0][1]), load_external_data=False)
     at = {t.name: {e.key: e.value for e in t.external_data} for t in part.graph.initializer}
     assert at["b"] == {}  # small: inline
-    assert at["w"]["offset"] == "0" and at["v"]["offset"] == str(-(-64 * 65 * 4 // 4096) * 4096)
+    data = source.read_bytes()
+    for name in ("w", "v"):  # where it was within its page, so that the kernel copies whole pages
+        tensor = next(t for t in made.graph.initializer if t.name == name)
+        assert int(at[name]["offset"]) % 4096 == data.index(tensor.raw_data) % 4096
+    assert int(at["w"]["offset"]) < 4096 and int(at["v"]["offset"]) >= 64 * 65 * 4
     check(out)
     compare(source, out, feed())
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ALIGN = 4096 };
+enum { PAGE = 4096 };
 
 static void free_model(cs_origin_model *m)
 {
@@ -114,7 +114,7 @@ static cutset_status move(cs_gather *g, const cs_blob *b, uint64_t *at, cutset_e
         *at = g->moved.at[i].at;
         return CUTSET_OK;
     }
-    *at = (g->end + ALIGN - 1) / ALIGN * ALIGN;
+    *at = g->end + (b->offset - g->end) % PAGE; /* where it was in its page, as in weights.c */
     g->end = *at + b->length;
     const cs_moved m = {b->from, b->file, b->offset, b->length, *at};
     if (!cs_map_put(&g->moved_at, key, (uint32_t)g->moved.len) || !cs_vec_push(&g->moved, m))

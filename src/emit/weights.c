@@ -5,8 +5,9 @@
  * link. Tensors of at most CS_CONST_MAX bytes that are inline stay inline (shape inference of other
  * tools cannot read external bytes).
  *
- * Offsets in weight files are multiples of 4096, so that they can be mapped. Cost: linear in the
- * number of tensors; no weight byte is read.
+ * Bytes keep their place within a page of 4096: what the source has aligned stays so, holes are
+ * carried over exactly, and the kernel copies page for page (moved within their pages, 1.5 times as
+ * slow as cp). Cost: linear in the number of tensors; no weight byte is read.
  */
 #include "emit/weights.h"
 
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ALIGN = 4096 };
+enum { PAGE = 4096 };
 #define AUTO_INLINE_MAX ((uint64_t)1 << 30)
 
 cutset_status cs_weights_init(cs_weights *w, const cs_onnx *onnx, cutset_weights wanted,
@@ -174,8 +175,8 @@ static cutset_status lay_out(cs_weights *w, cutset_error *err)
         cs_data *d = &w->data.at[i];
         if (d->part == CS_NONE) continue;
         uint64_t *e = &end[d->shared ? w->n_parts : d->part];
-        d->at = (*e + ALIGN - 1) / ALIGN * ALIGN;
-        ok = d->at <= INT64_MAX - ALIGN && d->length <= INT64_MAX - ALIGN - d->at;
+        d->at = *e + (d->offset - *e) % PAGE;
+        ok = d->at <= INT64_MAX - PAGE && d->length <= INT64_MAX - PAGE - d->at;
         *e = d->at + d->length;
     }
     cs_free(end);
