@@ -109,6 +109,8 @@ uint64_t cs_hash(const void *bytes, size_t len) { return XXH3_64bits(len == 0 ? 
 struct cs_hasher {
     XXH3_state_t state; /* wants 64-byte alignment, more than the heap gives */
     void *raw;          /* what was allocated */
+    size_t used;        /* of pending: most pieces are numbers, too small to be handed on one by one */
+    unsigned char pending[1024];
 };
 
 cs_hasher *cs_hasher_new(void)
@@ -119,21 +121,35 @@ cs_hasher *cs_hasher_new(void)
     const size_t past = (size_t)((uintptr_t)raw % align);
     cs_hasher *h = (cs_hasher *)(void *)(raw + (past == 0 ? 0 : align - past));
     h->raw = raw;
+    h->used = 0;
     XXH3_64bits_reset(&h->state);
     return h;
 }
 
+static void hand_on(cs_hasher *h)
+{
+    XXH3_64bits_update(&h->state, h->pending, h->used);
+    h->used = 0;
+}
+
 void cs_hasher_add(cs_hasher *h, const void *bytes, size_t len)
 {
-    if (len > 0) XXH3_64bits_update(&h->state, bytes, len);
+    if (len == 0) return;
+    if (len > sizeof h->pending - h->used) hand_on(h);
+    if (len > sizeof h->pending) {
+        XXH3_64bits_update(&h->state, bytes, len);
+        return;
+    }
+    memcpy(h->pending + h->used, bytes, len);
+    h->used += len;
 }
 
 void cs_hasher_add_u64(cs_hasher *h, uint64_t x)
 {
-    unsigned char bytes[8];
+    if (sizeof h->pending - h->used < 8) hand_on(h);
     for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)(x >> (8 * i));
-    cs_hasher_add(h, bytes, sizeof bytes);
+        h->pending[h->used + i] = (unsigned char)(x >> (8 * i));
+    h->used += 8;
 }
 
 void cs_hasher_add_span(cs_hasher *h, cs_span s)
@@ -144,6 +160,7 @@ void cs_hasher_add_span(cs_hasher *h, cs_span s)
 
 uint64_t cs_hasher_done(cs_hasher *h)
 {
+    hand_on(h);
     const uint64_t hash = XXH3_64bits_digest(&h->state);
     cs_free(h->raw);
     return hash;

@@ -59,6 +59,15 @@ static bool resize(cs_strtab *tab, size_t slots)
     return true;
 }
 
+bool cs_strtab_room(cs_strtab *tab, size_t more)
+{
+    if (more >= CS_NONE || !cs_vec_room(&tab->text, more)) return false;
+    size_t slots = tab->slots;
+    while (capacity(slots) < tab->text.len + more)
+        slots *= 2;
+    return slots == tab->slots || resize(tab, slots);
+}
+
 bool cs_strtab_init(cs_strtab *tab)
 {
     *tab = (cs_strtab){0};
@@ -73,6 +82,12 @@ void cs_strtab_fini(cs_strtab *tab)
     cs_free(tab->slot);
     cs_arena_fini(&tab->copies);
     *tab = (cs_strtab){0};
+}
+
+void cs_strtab_expect(const cs_strtab *tab, cs_span text)
+{
+    const uint32_t hash = (uint32_t)cs_hash(text.at, text.len);
+    if (tab->slots > 0) __builtin_prefetch(&tab->slot[hash & (tab->slots - 1)]);
 }
 
 cs_str cs_strtab_find(const cs_strtab *tab, cs_span text)

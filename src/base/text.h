@@ -42,7 +42,11 @@ bool cs_strtab_init(cs_strtab *tab); /* false: no memory */
 void cs_strtab_fini(cs_strtab *tab);
 /* `keep`: the bytes outlive the table and need no copy. CS_NONE: no memory, or 2^32 bytes and more. */
 cs_str cs_strtab_add(cs_strtab *tab, cs_span text, bool keep);
+bool cs_strtab_room(cs_strtab *tab, size_t more); /* for so many new strings; false: no memory */
 cs_str cs_strtab_find(const cs_strtab *tab, cs_span text); /* CS_NONE: not there */
+/* Looks ahead: `text` is added or looked up soon. In a large table a look-up is one wait for memory;
+ * several that are announced first wait together. */
+void cs_strtab_expect(const cs_strtab *tab, cs_span text);
 static inline cs_span cs_strtab_get(const cs_strtab *tab, cs_str s)
 {
     return (cs_span){tab->text.at[s].at, tab->text.at[s].len};

@@ -99,6 +99,7 @@ typedef struct cs_reader {
     /* read_scope.c */
     CS_VEC(cs_binding) names; /* by cs_str */
     CS_VEC(cs_binding) below;
+    cs_str next_name; /* read_graph.c: a guess at what is declared next */
 
     /* stacks: who pushes pops */
     CS_VEC(cs_span) ins, outs;

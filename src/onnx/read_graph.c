@@ -262,10 +262,14 @@ static cutset_status define_node_values(cs_reader *r, cs_scope *s, cs_source *sr
 
 /* ---- declared types ---- */
 
-/* The value of this graph that a ValueInfoProto speaks of; false: none here. */
-static bool find_value(const cs_reader *r, const cs_scope *s, cs_span text, uint32_t *value)
+/* The value of this graph that a ValueInfoProto speaks of; false: none here. Most files declare
+ * types in the order of nodes, so the name after the last one is tried first. */
+static bool find_value(cs_reader *r, const cs_scope *s, cs_span text, uint32_t *value)
 {
-    const cs_str name = cs_strtab_find(&r->pool->names, text);
+    cs_str name = r->next_name;
+    if (name >= r->pool->names.text.len || !cs_span_eq(cs_name(r->pool, name), text))
+        name = cs_strtab_find(&r->pool->names, text);
+    if (name != CS_NONE) r->next_name = name + 1;
     return name != CS_NONE && cs_scope_here(r, s, name, value) && *value != CS_NONE;
 }
 

@@ -277,6 +277,9 @@ static cutset_status add_call(cs_reader *r, cs_scope *s, const fields *f, uint32
 
 static cutset_status build(cs_reader *r, cs_scope *s, const fields *f)
 {
+    cs_strtab_expect(&r->pool->names, f->name);
+    for (size_t i = 0; i < f->n_in; i++)
+        cs_strtab_expect(&r->pool->names, r->ins.at[f->in + i]);
     const cs_str op = cs_onnx_intern(r, f->op), domain = cs_onnx_domain(r, f->domain);
     const cs_str name = cs_onnx_intern(r, f->name), overload = cs_onnx_intern(r, f->overload);
     if (op == CS_NONE || domain == CS_NONE || name == CS_NONE || overload == CS_NONE)

@@ -15,7 +15,7 @@
 #define SINGLE_STEPS 64 /* rounds of --min-nodes that demote one engine; then all short ones */
 #define RANK_ROUNDS 8   /* attempts to move cuts away from values of unknown rank */
 #define CONNECTED_WORK (1u << 26) /* atoms looked at for the bound of connected engines */
-#define SAVED_WORK (1u << 26)     /* atoms looked at for engines_saved_if_supported */
+#define SAVED_WORK (1u << 25)     /* atoms looked at for engines_saved_if_supported */
 
 typedef struct outcome {
     cs_atoms atoms;

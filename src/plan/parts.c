@@ -242,12 +242,18 @@ static bool add_boundaries(cutset_plan *plan, const cs_layout *l, const uint32_t
 
 /* ---- all parts ---- */
 
+enum { AHEAD = 8 }; /* labels whose places are fetched before they are needed */
+
 static bool add_labels(cutset_plan *plan, const cs_layout *l)
 {
     const size_t n = l->graph->nodes.len;
-    if (!cs_vec_room(&plan->nodes, n) || !cs_vec_room(&plan->node_label, n)) return false;
+    if (!cs_vec_room(&plan->nodes, n) || !cs_vec_room(&plan->node_label, n) ||
+        !cs_strtab_room(&plan->names, n))
+        return false;
     for (size_t i = 0; i < n; i++) {
         char buffer[16];
+        if (i + AHEAD < n)
+            cs_strtab_expect(&plan->names, cs_node_label(l->graph, l->order[i + AHEAD], buffer));
         const cs_str label = cs_plan_str(plan, cs_node_label(l->graph, l->order[i], buffer));
         if (label == CS_NONE) return false;
         plan->nodes.at[plan->nodes.len++] = l->order[i];
