@@ -25,7 +25,7 @@ test: setup release dev
 check-long: setup release dev
 	CUTSET_LONG=1 ctest --preset dev
 
-# Half an hour or so; results go to bench/RESULTS.md.
+# Seven minutes on an idle machine; results go to bench/RESULTS.md.
 bench: setup release
 	bench/run.sh
 

@@ -217,11 +217,14 @@ def save(name, text):
 
 
 def version():
-    """The command's version and the commit it was built from, where git knows."""
-    said = subprocess.run([CUTSET[0], "--version"], capture_output=True, text=True).stdout.strip()
-    git = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"],
-                         capture_output=True, text=True)
-    return f"{said}, {git.stdout.strip()}" if git.returncode == 0 else said
+    """The command's version and the last commit that changed its source, where git knows."""
+    def output(*argv):
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+
+    said = output(CUTSET[0], "--version")
+    commit = output("git", "-C", ROOT, "log", "-1", "--format=%h", "--", "src", "targets")
+    changed = output("git", "-C", ROOT, "status", "--porcelain", "--", "src", "targets")
+    return f"{said}, {commit}{' and changes' if changed else ''}" if commit else said
 
 
 # ---- the script's frame ----

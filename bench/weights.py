@@ -146,7 +146,7 @@ def main():
         inside(model, 24)
         measure_refer(table, "1.5 GiB inside", model, where, (model.name,))
         measure_copy(table, "1.5 GiB inside", model, where)
-    table.notes.append("`cp` and `copy` both use copy_file_range, to the same disk.")
+    table.notes.append("`cp` and `copy` write to the same disk.")
     return table.end()
 
 

@@ -109,7 +109,7 @@ uint64_t cs_hash(const void *bytes, size_t len) { return XXH3_64bits(len == 0 ? 
 struct cs_hasher {
     XXH3_state_t state; /* wants 64-byte alignment, more than the heap gives */
     void *raw;          /* what was allocated */
-    size_t used;        /* of pending: most pieces are numbers, too small to be handed on one by one */
+    size_t used; /* of pending: most pieces are numbers, too small to be handed on one by one */
     unsigned char pending[1024];
 };
 
