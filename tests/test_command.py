@@ -1,4 +1,5 @@
 """The command at its edges: full outputs, signals, empty and overwritten models, wrong values."""
+import json
 import os
 import signal
 import subprocess
@@ -138,3 +139,25 @@ def test_values_that_are_refused(graph):
     for number in ("+1", "0", "-1", "1.0", "", "+"):
         assert "--min-nodes" in run("plan", graph, "--target", "acc", f"--min-nodes={number}", code=2)
     assert "-o" in run("plan", graph, "--target", "acc", "-o", "", code=2)
+
+
+# ---- a plan that lies elsewhere ----
+
+def test_split_records_where_the_model_is(tmp_path):
+    """The plan's own path no longer holds: it was printed in one folder and saved in another."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    info = onnx.helper.make_tensor_value_info
+    made = onnx.helper.make_model(onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["r"]), onnx.helper.make_node("Neg", ["r"], ["y"])],
+        "g", [info("x", 1, [2])], [info("y", 1, [2])]), ir_version=8,
+        opset_imports=[onnx.helper.make_opsetid("", 17)])
+    onnx.save(made, tmp_path / "m.onnx")
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    plan = run("plan", "m.onnx", "--target", "onnxruntime", "--exclude", "Neg", "--json", cwd=tmp_path)
+    (plans / "p.json").write_text(plan)
+    run("split", "m.onnx", "--plan", plans / "p.json", "-o", "out", cwd=tmp_path)
+    assert json.loads((tmp_path / "out/plan.json").read_text())["model"]["path"] == "../m.onnx"
+    run("merge", "out", "-o", "again.onnx", cwd=tmp_path)
+    assert onnx.load(tmp_path / "again.onnx").graph.node == made.graph.node
