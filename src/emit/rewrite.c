@@ -7,7 +7,6 @@
 #include "emit/rewrite.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,42 +43,17 @@ void cs_rewriter_fini(cs_rewriter *rw) { forget_locations(rw); }
 
 /* ---- tensors ---- */
 
-/* "a/./b/../w.bin" -> "a/w.bin", as the reader does: two spellings are one file. The reader has
- * checked that it stays inside. */
-static cs_span normalise(cs_span location, char out[PATH_MAX])
-{
-    size_t used = 0, i = 0;
-    if (location.len >= PATH_MAX) return (cs_span){out, 0};
-    while (i < location.len) {
-        size_t end = i;
-        while (end < location.len && location.at[end] != '/')
-            end++;
-        const cs_span part = {location.at + i, end - i};
-        i = end + 1;
-        if (part.len == 0 || cs_span_is(part, ".")) continue;
-        if (cs_span_is(part, "..")) {
-            while (used > 0 && out[used - 1] != '/')
-                used--;
-            if (used > 0) used--;
-            continue;
-        }
-        if (used > 0) out[used++] = '/';
-        memcpy(out + used, part.at, part.len);
-        used += part.len;
-    }
-    return (cs_span){out, used};
-}
-
 static bool learn_locations(cs_rewriter *rw)
 {
-    char path[PATH_MAX];
+    char path[CS_ONNX_PATH];
     const cs_onnx *from = rw->from;
     forget_locations(rw);
     if (!cs_strtab_init(&rw->paths)) return false;
     rw->located = from;
     for (uint32_t i = 0; i < from->files.len; i++) {
         const cs_span location = cs_name(from->pool, from->files.at[i].location);
-        const cs_str id = cs_strtab_add(&rw->paths, normalise(location, path), false);
+        if (cs_onnx_normalise(location, path) != NULL) continue; /* the reader has refused these */
+        const cs_str id = cs_strtab_add(&rw->paths, cs_span_of(path), false);
         if (id == CS_NONE || !cs_map_put(&rw->locations, id, i)) return false;
     }
     return true;
@@ -88,12 +62,14 @@ static bool learn_locations(cs_rewriter *rw)
 /* Which data file `location` names; the table is made anew for each model. */
 static cutset_status find_file(cs_rewriter *rw, cs_blob *b)
 {
-    char path[PATH_MAX];
+    char path[CS_ONNX_PATH];
     if (rw->located != rw->from && !learn_locations(rw)) {
         forget_locations(rw);
         return cs_fail_memory(rw->err);
     }
-    const cs_str id = cs_strtab_find(&rw->paths, normalise(b->location, path));
+    const cs_str id = cs_onnx_normalise(b->location, path) != NULL
+                          ? CS_NONE
+                          : cs_strtab_find(&rw->paths, cs_span_of(path));
     b->file = id == CS_NONE ? CS_NONE : cs_map_get(&rw->locations, id);
     if (b->file != CS_NONE) return CUTSET_OK;
     return cs_fail(rw->err, CUTSET_BAD, "tensor %.*s: its data file %.*s was not found",

@@ -8,6 +8,7 @@
  * Cost: O(n + m), plus O(n log n) for the heap. No recursion but over nested bodies.
  */
 #include "graph/seal.h"
+#include "base/heap.h"
 
 #include <string.h>
 
@@ -59,30 +60,8 @@ static bool fill_uses(cs_graph *g)
 struct kahn {
     uint32_t *left;                /* by node: predecessors not yet ordered, with multiplicity */
     uint32_t *order_at, *order_to; /* order edges in rows by `from` */
-    uint32_t *heap;
-    size_t heap_len;
+    cs_heap ready;
 };
-
-static void heap_push(struct kahn *k, uint32_t node)
-{
-    size_t i = k->heap_len++;
-    for (; i > 0 && k->heap[(i - 1) / 2] > node; i = (i - 1) / 2)
-        k->heap[i] = k->heap[(i - 1) / 2];
-    k->heap[i] = node;
-}
-
-static uint32_t heap_pop(struct kahn *k)
-{
-    uint32_t top = k->heap[0], last = k->heap[--k->heap_len];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < k->heap_len; i = child) {
-        if (child + 1 < k->heap_len && k->heap[child + 1] < k->heap[child]) child++;
-        if (k->heap[child] >= last) break;
-        k->heap[i] = k->heap[child];
-    }
-    k->heap[i] = last;
-    return top;
-}
 
 static bool is_ordered(const cs_graph *g)
 {
@@ -121,16 +100,16 @@ static void count_predecessors(const cs_graph *g, struct kahn *k)
 /* One predecessor of `node` has been ordered. */
 static void release(struct kahn *k, uint32_t node)
 {
-    if (--k->left[node] == 0) heap_push(k, node);
+    if (--k->left[node] == 0) cs_heap_push(&k->ready, node);
 }
 
 static size_t run_kahn(const cs_graph *g, struct kahn *k, uint32_t *topo)
 {
     size_t len = 0;
     for (uint32_t i = 0; i < g->nodes.len; i++)
-        if (k->left[i] == 0) heap_push(k, i);
-    while (k->heap_len > 0) {
-        uint32_t i = heap_pop(k);
+        if (k->left[i] == 0) cs_heap_push(&k->ready, i);
+    while (k->ready.len > 0) {
+        uint32_t i = cs_heap_pop(&k->ready);
         const cs_node *n = &g->nodes.at[i];
         topo[len++] = i;
         for (uint32_t o = 0; o < n->n_out; o++) {
@@ -157,9 +136,9 @@ static cutset_status sort_nodes(cs_graph *g, cutset_error *err)
     struct kahn k = {.left = cs_zalloc(n + 1, sizeof *k.left),
                      .order_at = cs_zalloc(n + 1, sizeof *k.order_at),
                      .order_to = cs_alloc(g->order.len + 1, sizeof *k.order_to),
-                     .heap = cs_alloc(n + 1, sizeof *k.heap)};
+                     .ready.at = cs_alloc(n + 1, sizeof *k.ready.at)};
     cutset_status status = CUTSET_OK;
-    if (!k.left || !k.order_at || !k.order_to || !k.heap) {
+    if (!k.left || !k.order_at || !k.order_to || !k.ready.at) {
         status = cs_fail_memory(err);
     } else {
         count_predecessors(g, &k);
@@ -168,7 +147,7 @@ static cutset_status sort_nodes(cs_graph *g, cutset_error *err)
     cs_free(k.left);
     cs_free(k.order_at);
     cs_free(k.order_to);
-    cs_free(k.heap);
+    cs_free(k.ready.at);
     return status;
 }
 

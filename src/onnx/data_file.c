@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,15 +70,14 @@ static cutset_status read_entries(cs_reader *r, cs_span proto, entries *e)
 
 /* ---- the location, as text ---- */
 
-/* "a/./b/../w.bin" -> "a/w.bin" in out[0..PATH_MAX); NULL, or what is wrong with it. */
-static const char *normalise(cs_span location, char *out)
+const char *cs_onnx_normalise(cs_span location, char out[CS_ONNX_PATH])
 {
     size_t used = 0, i = 0;
     if (location.len == 0) return "it names no location: name the file";
     if (location.at[0] == '/') return "the path is absolute: name it from the model's folder";
     if (memchr(location.at, '\0', location.len) != NULL)
         return "the path holds a zero byte: rename the file";
-    if (location.len >= PATH_MAX) return "the path is too long: give the file a shorter one";
+    if (location.len >= CS_ONNX_PATH) return "the path is too long: give the file a shorter one";
     while (i < location.len) {
         size_t end = i;
         while (end < location.len && location.at[end] != '/')
@@ -150,7 +148,7 @@ static cutset_status step_into(const cs_reader *r, const wanted *f, const char *
 
 static cutset_status walk_path(const cs_reader *r, const wanted *f, int *fd, bool *link)
 {
-    char parts[PATH_MAX];
+    char parts[CS_ONNX_PATH];
     memcpy(parts, f->path, strlen(f->path) + 1);
     for (char *part = parts; part != NULL;) {
         char *slash = strchr(part, '/');
@@ -296,11 +294,11 @@ static bool is_address(cs_span location)
 cutset_status cs_onnx_read_external(cs_reader *r, cs_span proto, cs_span label, cs_tensor *t)
 {
     entries e = {.location = {"", 0}};
-    char path[PATH_MAX];
+    char path[CS_ONNX_PATH];
     CS_TRY(read_entries(r, proto, &e));
     const char *wrong = is_address(e.location)
                             ? "a memory address was saved instead of data: export the model again"
-                            : normalise(e.location, path);
+                            : cs_onnx_normalise(e.location, path);
     if (wrong == NULL && r->onnx->folder == NULL)
         wrong = "a model from memory does not say where: give the folder of its data files";
     if (wrong != NULL)

@@ -73,6 +73,12 @@ typedef struct cs_onnx {
                                      in a data file: the node's bytes hold the location */
 } cs_onnx;
 
+/* The location of external data with "." and ".." resolved, so that two spellings are one file:
+ * "a/./b/../w.bin" -> "a/w.bin". NULL, or why it cannot be one, with the cure: absolute, empty,
+ * outside the model's folder. */
+#define CS_ONNX_PATH 4096
+const char *cs_onnx_normalise(cs_span location, char out[CS_ONNX_PATH]);
+
 /* Is this (probably) an ONNX protobuf? Other known formats (textproto, JSON, onnxtxt, ORT flatbuffer,
  * gzip, zip) are refused by cs_onnx_open with their name. */
 typedef struct cs_onnx_opts {

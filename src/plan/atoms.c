@@ -159,27 +159,6 @@ static uint32_t components(const rows *r, uint32_t n, cs_arena *arena, uint32_t 
     return count;
 }
 
-/* A binary heap of class numbers keyed by themselves (classes are numbered by first node). */
-static void heap_push(uint32_t *heap, uint32_t *n, uint32_t x)
-{
-    uint32_t i = (*n)++;
-    for (; i && heap[(i - 1) / 2] > x; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = x;
-}
-
-static uint32_t heap_pop(uint32_t *heap, uint32_t *n)
-{
-    uint32_t top = heap[0], x = heap[--*n], i = 0;
-    for (uint32_t c; (c = 2 * i + 1) < *n; i = c) {
-        if (c + 1 < *n && heap[c + 1] < heap[c]) c++;
-        if (heap[c] >= x) break;
-        heap[i] = heap[c];
-    }
-    heap[i] = x;
-    return top;
-}
-
 /* Renumbers acyclic classes topologically, smallest first: of[] is rewritten. */
 static bool order_classes(const cs_graph *g, uint32_t *of, uint32_t n, cs_arena *arena)
 {
@@ -187,20 +166,20 @@ static bool order_classes(const cs_graph *g, uint32_t *of, uint32_t n, cs_arena 
     rows r;
     uint32_t *scratch = cs_arena_alloc(arena, n, sizeof *scratch);
     uint32_t *waits = cs_arena_zalloc(arena, n, sizeof *waits);
-    uint32_t *heap = cs_arena_alloc(arena, n, sizeof *heap);
+    cs_heap ready = {.at = cs_arena_alloc(arena, n, sizeof *ready.at)};
     uint32_t *rank = cs_arena_alloc(arena, n, sizeof *rank);
-    if (!scratch || !waits || !heap || !rank || !build_rows(g, of, n, arena, &r, scratch))
+    if (!scratch || !waits || !ready.at || !rank || !build_rows(g, of, n, arena, &r, scratch))
         return false;
     for (uint32_t i = 0; i < r.row[n]; i++)
         waits[r.to[i]]++;
-    uint32_t n_heap = 0, next = 0;
+    uint32_t next = 0;
     for (uint32_t a = 0; a < n; a++)
-        if (!waits[a]) heap_push(heap, &n_heap, a);
-    while (n_heap) {
-        uint32_t a = heap_pop(heap, &n_heap);
+        if (!waits[a]) cs_heap_push(&ready, a);
+    while (ready.len) {
+        uint32_t a = cs_heap_pop(&ready);
         rank[a] = next++;
         for (uint32_t i = r.row[a]; i < r.row[a + 1]; i++)
-            if (!--waits[r.to[i]]) heap_push(heap, &n_heap, r.to[i]);
+            if (!--waits[r.to[i]]) cs_heap_push(&ready, r.to[i]);
     }
     for (size_t v = 0; v < g->nodes.len; v++)
         of[v] = rank[of[v]];

@@ -227,18 +227,17 @@ static bool list_milestones(const family *f, cs_arena *arena, cs_ids *out)
     return ok;
 }
 
+/* What proves `b`, the bound of one accelerator. */
 static bool certify_target(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
-                           int32_t t, cs_arena *arena, cs_ids *out)
+                           const cs_bound *b, cs_arena *arena, cs_ids *out)
 {
-    cs_bound b;
-    family f = {a, c, l, t, NULL};
-    if (bound_of_target(w, a, c, l, t, arena, &b, NULL)) return false;
-    if (b.kind == CS_BOUND_PATH) return cs_levels_path(w, a, l, out);
+    family f = {a, c, l, b->target, NULL};
+    if (b->kind == CS_BOUND_PATH) return cs_levels_path(w, a, l, out);
     f.left_out = cs_arena_zalloc(arena, c->n_storages, sizeof *f.left_out);
     bool *listed = cs_arena_zalloc(arena, a->n, sizeof *listed);
     if (!f.left_out || !listed) return false;
     mark_left_out(&f);
-    return b.i ? list_weighed(&f, &b, listed, out) : list_milestones(&f, arena, out);
+    return b->i ? list_weighed(&f, b, listed, out) : list_milestones(&f, arena, out);
 }
 
 bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
@@ -246,11 +245,13 @@ bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, con
 {
     if (b->kind == CS_BOUND_PATH) return cs_levels_path(w, a, l, out);
     uint32_t seen = targets_in_use(a);
-    if (!(seen & (seen - 1))) return certify_target(w, a, c, l, __builtin_ctz(seen), arena, out);
+    if (!(seen & (seen - 1))) return certify_target(w, a, c, l, b, arena, out);
     for (uint32_t left = seen; left; left &= left - 1) {
         cs_levels alone;
+        cs_bound own;
         if (!levels_alone(a, __builtin_ctz(left), arena, &alone) ||
-            !certify_target(w, a, c, &alone, __builtin_ctz(left), arena, out))
+            bound_of_target(w, a, c, &alone, __builtin_ctz(left), arena, &own, NULL) ||
+            !certify_target(w, a, c, &alone, &own, arena, out))
             return false;
     }
     return true;

@@ -94,26 +94,22 @@ cutset_status cs_costs_build(cs_work *w, const cs_atoms *atoms, cs_arena *arena,
 
 /* ---- atoms over the budget ---- */
 
-typedef struct need {
-    int64_t host, device;
-} need;
-
-static bool fits(const cs_costs *c, int32_t t, need n)
+bool cs_need_fits(const cs_costs *c, int32_t t, cs_need n)
 {
     return n.host <= c->host_cap[t] && n.device <= c->device_cap[t];
 }
 
-static need add_cost(const cs_costs *c, int32_t t, need n, uint32_t storage)
+cs_need cs_need_add(const cs_costs *c, int32_t t, cs_need n, uint32_t storage)
 {
     size_t at = (size_t)t * c->n_storages + storage;
-    return (need){cs_sat_add(n.host, c->host[at]), cs_sat_add(n.device, c->device[at])};
+    return cs_need_sum(n, (cs_need){c->host[at], c->device[at]});
 }
 
-static need atom_need(const cs_costs *c, const cs_atoms *a, uint32_t atom)
+cs_need cs_need_of(const cs_costs *c, const cs_atoms *a, uint32_t atom)
 {
-    need n = {0, 0};
+    cs_need n = {0, 0};
     for (uint32_t k = c->row[atom]; k < c->row[atom + 1]; k++)
-        n = add_cost(c, a->target[atom], n, c->storage[k]);
+        n = cs_need_add(c, a->target[atom], n, c->storage[k]);
     return n;
 }
 
@@ -126,15 +122,15 @@ static int pieces_fit(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t
     int answer = col.seen ? 1 : -1;
     for (uint32_t i = a->first[atom]; answer == 1 && i < a->first[atom + 1]; i++) {
         uint32_t class = cs_union_find(w->group, a->node[i]);
-        need n = {0, 0};
+        cs_need n = {0, 0};
         list.len = 0;
         col.atom = i;
         for (uint32_t k = a->first[atom]; answer == 1 && k < a->first[atom + 1]; k++)
             if (cs_union_find(w->group, a->node[k]) == class && !add_node(&col, w->g, a->node[k]))
                 answer = -1;
         for (size_t k = 0; k < list.len; k++)
-            n = add_cost(c, a->target[atom], n, list.at[k]);
-        if (answer == 1 && !fits(c, a->target[atom], n)) answer = 0;
+            n = cs_need_add(c, a->target[atom], n, list.at[k]);
+        if (answer == 1 && !cs_need_fits(c, a->target[atom], n)) answer = 0;
     }
     cs_vec_fini(&list);
     cs_arena_release(&w->arena, mark);
@@ -167,7 +163,7 @@ static excess excess_of(const cs_work *w, const cs_atoms *a, const cs_costs *c, 
 {
     int32_t t = a->target[atom];
     const cs_memory_model *m = &w->targets[t]->memory;
-    need n = atom_need(c, a, atom);
+    cs_need n = cs_need_of(c, a, atom);
     if (n.host > c->host_cap[t])
         return (excess){cs_sat_add(n.host, m->host_base), w->opts->host_memory, "--host-memory"};
     return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory,
@@ -255,7 +251,7 @@ cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bo
     cutset_status s = has && o.breaks ? CUTSET_OK : cs_fail_memory(err);
     for (uint32_t a = 0; !s && a < atoms->n; a++) {
         int32_t t = atoms->target[a];
-        if (t != CS_HOST && !fits(costs, t, atom_need(costs, atoms, a)))
+        if (t != CS_HOST && !cs_need_fits(costs, t, cs_need_of(costs, atoms, a)))
             s = oversized(w, atoms, costs, a, has[a], &o, err);
     }
     if (!s && o.n) s = refuse(w, atoms, costs, o.worst, o.n, err);

@@ -38,11 +38,11 @@ static uint32_t engines_for(int64_t bytes, int64_t cap)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* Engines for weights that cost this much on the host and on the device. */
-static uint32_t need_of(const milestones *m, int64_t host, int64_t device)
+/* Engines for weights that cost this much. */
+static uint32_t engines_for_need(const milestones *m, cs_need n)
 {
-    const uint32_t h = engines_for(host, m->c->host_cap[m->target]);
-    const uint32_t d = engines_for(device, m->c->device_cap[m->target]);
+    const uint32_t h = engines_for(n.host, m->c->host_cap[m->target]);
+    const uint32_t d = engines_for(n.device, m->c->device_cap[m->target]);
     return h > d ? h : d;
 }
 
@@ -58,16 +58,14 @@ static void raise_level(milestones *m, uint32_t u, uint32_t v, uint32_t need)
 /* ---- the whole set between ---- */
 
 /* Adds the storages of `atom` that this set has not counted yet. */
-static void weigh_atom(milestones *m, uint32_t atom, int64_t *host, int64_t *device)
+static void weigh_atom(milestones *m, uint32_t atom, cs_need *sum)
 {
     const cs_costs *c = m->c;
-    const size_t base = (size_t)m->target * c->n_storages;
     for (uint32_t k = c->row[atom]; k < c->row[atom + 1]; k++) {
         const uint32_t s = c->storage[k];
         if (m->left_out[s] || m->stamp[s] == m->sets) continue;
         m->stamp[s] = m->sets;
-        *host = cs_sat_add(*host, c->host[base + s]);
-        *device = cs_sat_add(*device, c->device[base + s]);
+        *sum = cs_need_add(c, m->target, *sum, s);
     }
 }
 
@@ -75,7 +73,7 @@ static void weigh_atom(milestones *m, uint32_t atom, int64_t *host, int64_t *dev
 static uint32_t need_between(milestones *m, const uint64_t *below, const uint64_t *above,
                              uint32_t words)
 {
-    int64_t host = 0, device = 0;
+    cs_need sum = {0, 0};
     uint32_t over = 0;
     bool apart = false;
     m->sets++;
@@ -87,40 +85,32 @@ static uint32_t need_between(milestones *m, const uint64_t *below, const uint64_
                 continue;
             }
             over += m->a->oversized[w];
-            weigh_atom(m, w, &host, &device);
+            weigh_atom(m, w, &sum);
         }
     }
-    const uint32_t need = over + need_of(m, host, device);
+    const uint32_t need = over + engines_for_need(m, sum);
     return apart && need < 2 ? 2 : need;
-}
-
-static void set_bit(uint64_t *row, uint32_t i) { row[i / 64] |= (uint64_t)1 << i % 64; }
-
-static void join(uint64_t *to, const uint64_t *from, uint32_t words)
-{
-    for (uint32_t i = 0; i < words; i++)
-        to[i] |= from[i];
 }
 
 static bool weigh_sets(milestones *m, cs_arena *arena)
 {
     const cs_atoms *a = m->a;
-    const uint32_t words = (a->n + 63) / 64;
+    const uint32_t words = cs_bits_words(a->n);
     uint64_t *above = cs_arena_zalloc(arena, (size_t)a->n * words, sizeof *above);
     uint64_t *below = cs_arena_zalloc(arena, (size_t)a->n * words, sizeof *below);
     if (!above || !below) return false;
     for (uint32_t v = a->n; v-- > 0;) { /* what v leads to, and v */
-        set_bit(below + (size_t)v * words, v);
+        cs_bits_set(below + (size_t)v * words, v);
         for (uint32_t i = a->succ[v]; i < a->succ[v + 1]; i++)
-            join(below + (size_t)v * words, below + (size_t)a->succ_of[i] * words, words);
+            cs_bits_join(below + (size_t)v * words, below + (size_t)a->succ_of[i] * words, words);
     }
     for (uint32_t v = 0; v < a->n; v++) {
         uint64_t *row = above + (size_t)v * words; /* what leads to v, and v */
-        set_bit(row, v);
+        cs_bits_set(row, v);
         for (uint32_t i = a->pred[v]; i < a->pred[v + 1]; i++)
-            join(row, above + (size_t)a->pred_of[i] * words, words);
+            cs_bits_join(row, above + (size_t)a->pred_of[i] * words, words);
         for (uint32_t u = 0; counts(m, v) && u < v; u++)
-            if (counts(m, u) && row[u / 64] >> u % 64 & 1)
+            if (counts(m, u) && cs_bits_has(row, u))
                 raise_level(m, u, v, need_between(m, below + (size_t)u * words, row, words));
     }
     return true;
@@ -129,7 +119,7 @@ static bool weigh_sets(milestones *m, cs_arena *arena)
 /* ---- the heaviest path between ---- */
 
 typedef struct load { /* of the heaviest path so far; the maxima may be of different paths */
-    int64_t host, device;
+    cs_need bytes;
     uint32_t over;
     bool reached, apart;
 } load;
@@ -137,8 +127,8 @@ typedef struct load { /* of the heaviest path so far; the maxima may be of diffe
 static void heavier(load *to, const load *from)
 {
     if (!from->reached) return;
-    if (from->host > to->host) to->host = from->host;
-    if (from->device > to->device) to->device = from->device;
+    if (from->bytes.host > to->bytes.host) to->bytes.host = from->bytes.host;
+    if (from->bytes.device > to->bytes.device) to->bytes.device = from->bytes.device;
     if (from->over > to->over) to->over = from->over;
     to->apart |= from->apart;
     to->reached = true;
@@ -148,15 +138,13 @@ static void heavier(load *to, const load *from)
 static load own_load(const milestones *m, uint32_t v)
 {
     const cs_costs *c = m->c;
-    const size_t base = (size_t)m->target * c->n_storages;
     load l = {.reached = true, .apart = !counts(m, v)};
     if (l.apart) return l;
     l.over = m->a->oversized[v];
     for (uint32_t k = c->row[v]; k < c->row[v + 1]; k++) {
         const uint32_t s = c->storage[k];
         if (m->left_out[s] || c->user_row[s + 1] - c->user_row[s] > 1) continue;
-        l.host = cs_sat_add(l.host, c->host[base + s]);
-        l.device = cs_sat_add(l.device, c->device[base + s]);
+        l.bytes = cs_need_add(c, m->target, l.bytes, s);
     }
     return l;
 }
@@ -170,12 +158,11 @@ static void follow_paths(milestones *m, uint32_t u, const load *own, load *at)
         for (uint32_t i = a->pred[v]; i < a->pred[v + 1]; i++)
             if (a->pred_of[i] >= u) heavier(&at[v], &at[a->pred_of[i]]);
         if (!at[v].reached) continue;
-        at[v].host = cs_sat_add(at[v].host, own[v].host);
-        at[v].device = cs_sat_add(at[v].device, own[v].device);
+        at[v].bytes = cs_need_sum(at[v].bytes, own[v].bytes);
         at[v].over += own[v].over;
         at[v].apart |= own[v].apart;
         if (!counts(m, v)) continue;
-        uint32_t need = need_of(m, at[v].host, at[v].device);
+        uint32_t need = engines_for_need(m, at[v].bytes);
         if (at[v].over > need) need = at[v].over;
         raise_level(m, u, v, at[v].apart && need < 2 ? 2 : need);
     }

@@ -34,12 +34,6 @@ typedef struct sieve {
 
 /* ---- the rule that is always right ---- */
 
-static void join(uint64_t *to, const uint64_t *from, uint32_t words)
-{
-    for (uint32_t i = 0; i < words; i++)
-        to[i] |= from[i];
-}
-
 /* apart: bit u of row v = engine atom u lies behind v with a host atom between. */
 static void separations(const sieve *s, uint32_t words, uint64_t *apart, uint64_t *below)
 {
@@ -48,10 +42,11 @@ static void separations(const sieve *s, uint32_t words, uint64_t *apart, uint64_
         uint64_t *own_apart = apart + (size_t)v * words, *own_below = below + (size_t)v * words;
         for (uint32_t i = a->succ[v]; i < a->succ[v + 1]; i++) {
             uint32_t u = a->succ_of[i];
-            join(own_below, below + (size_t)u * words, words);
-            join(own_apart, (s->target[u] == CS_HOST ? below : apart) + (size_t)u * words, words);
+            cs_bits_join(own_below, below + (size_t)u * words, words);
+            cs_bits_join(own_apart, (s->target[u] == CS_HOST ? below : apart) + (size_t)u * words,
+                         words);
         }
-        if (s->target[v] != CS_HOST) own_below[v / 64] |= (uint64_t)1 << v % 64;
+        if (s->target[v] != CS_HOST) cs_bits_set(own_below, v);
     }
 }
 
@@ -64,7 +59,7 @@ static uint64_t worth(const sieve *s, uint32_t v)
 static bool kernel_round(sieve *s, bool *some)
 {
     const cs_atoms *a = s->a;
-    uint32_t words = (a->n + 63) / 64;
+    uint32_t words = cs_bits_words(a->n);
     cs_arena_mark mark = cs_arena_note(s->arena);
     uint64_t *apart = cs_arena_zalloc(s->arena, (size_t)a->n * words, sizeof *apart);
     uint64_t *below = cs_arena_zalloc(s->arena, (size_t)a->n * words, sizeof *below);
@@ -73,8 +68,7 @@ static bool kernel_round(sieve *s, bool *some)
     separations(s, words, apart, below);
     for (uint32_t v = 0; v < a->n; v++)
         for (uint32_t u = v; s->target[v] != CS_HOST && u < a->n; u++) {
-            if (s->target[u] != s->target[v] || apart[(size_t)v * words + u / 64] >> u % 64 & 1)
-                continue;
+            if (s->target[u] != s->target[v] || cs_bits_has(apart + (size_t)v * words, u)) continue;
             room[v] += worth(s, u);
             if (u != v) room[u] += worth(s, v);
         }
@@ -90,19 +84,11 @@ static bool kernel_round(sieve *s, bool *some)
 
 /* ---- filling engines in order ---- */
 
-typedef struct entry {
-    uint32_t deadline, atom;
-} entry;
-
-static bool sooner(entry x, entry y)
-{
-    return x.deadline != y.deadline ? x.deadline < y.deadline : x.atom < y.atom;
-}
-
 typedef struct filler {
     sieve *s;
-    uint32_t *waits, *host, n_host, n_heap;
-    entry *heap;
+    uint32_t *waits, *host, n_host;
+    cs_heap ready;      /* engine atoms, the earliest deadline first */
+    uint64_t *deadline; /* by atom: the last engine it may be in */
 } filler;
 
 static void fill_push(filler *f, uint32_t atom)
@@ -111,24 +97,7 @@ static void fill_push(filler *f, uint32_t atom)
         f->host[f->n_host++] = atom;
         return;
     }
-    entry x = {f->s->l.r + 1 - f->s->l.mu[atom], atom};
-    uint32_t i = f->n_heap++;
-    for (; i && sooner(x, f->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        f->heap[i] = f->heap[(i - 1) / 2];
-    f->heap[i] = x;
-}
-
-static uint32_t fill_pop(filler *f)
-{
-    uint32_t top = f->heap[0].atom, i = 0;
-    entry x = f->heap[--f->n_heap];
-    for (uint32_t c; (c = 2 * i + 1) < f->n_heap; i = c) {
-        if (c + 1 < f->n_heap && sooner(f->heap[c + 1], f->heap[c])) c++;
-        if (!sooner(f->heap[c], x)) break;
-        f->heap[i] = f->heap[c];
-    }
-    f->heap[i] = x;
-    return top;
+    cs_heap_push(&f->ready, atom);
 }
 
 static void fill_release(filler *f, uint32_t atom)
@@ -145,14 +114,18 @@ static bool fill(sieve *s)
     filler f = {.s = s};
     f.waits = cs_arena_alloc(s->arena, a->n, sizeof *f.waits);
     f.host = cs_arena_alloc(s->arena, a->n, sizeof *f.host);
-    f.heap = cs_arena_alloc(s->arena, a->n, sizeof *f.heap);
-    if (!f.waits || !f.host || !f.heap) return false;
-    for (uint32_t v = 0; v < a->n; v++)
+    f.deadline = cs_arena_alloc(s->arena, a->n, sizeof *f.deadline);
+    f.ready.at = cs_arena_alloc(s->arena, a->n, sizeof *f.ready.at);
+    if (!f.waits || !f.host || !f.deadline || !f.ready.at) return false;
+    f.ready.key = f.deadline;
+    for (uint32_t v = 0; v < a->n; v++) {
+        f.deadline[v] = s->l.r + 1 - s->l.mu[v];
         if (!(f.waits[v] = a->pred[v + 1] - a->pred[v])) fill_push(&f, v);
+    }
     for (uint32_t slot = 0; slot <= s->l.r; slot++) {
         uint64_t size = 0;
-        while (slot && f.n_heap && (f.heap[0].deadline <= slot || size < s->least)) {
-            uint32_t v = fill_pop(&f);
+        while (slot && f.ready.len && (f.deadline[f.ready.at[0]] <= slot || size < s->least)) {
+            uint32_t v = cs_heap_pop(&f.ready);
             s->slot[v] = slot;
             size += cs_atom_size(a, v);
             fill_release(&f, v);

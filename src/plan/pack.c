@@ -19,73 +19,33 @@
 #define PACK_WORK (1u << 22)
 #define ORDERS_MAX 24
 
-typedef struct item {
-    uint64_t key; /* smaller first */
-    uint32_t rank, atom;
-} item;
-
-typedef struct heap {
-    item *at;
-    uint32_t len, cap;
-} heap;
-
 typedef struct packer {
     const cs_atoms *a;
     const cs_costs *c; /* NULL: no budget */
     uint32_t n_targets;
     bool reverse;
-    const uint64_t *key;  /* by atom */
     const int32_t *cycle; /* order of the accelerators; NULL: the one with most ready atoms */
     uint32_t n_cycle, at_cycle;
     /* state */
     uint32_t *waits;          /* by atom */
-    heap *ready;              /* by target */
+    cs_heap *ready;           /* by target */
     uint32_t *host, n_host;   /* ready host atoms */
     uint32_t *stash, n_stash; /* misfits of the open engine */
     bool *stashed;            /* by atom */
     uint32_t *stamp;          /* by storage: the engine that has it */
     uint32_t *slot;
     uint32_t engine;
-    int64_t host_cost, device_cost;
+    cs_need held;   /* by the open engine */
     uint64_t looks; /* at atoms that did not fit, in this packing */
     bool full;      /* holds an oversized atom: takes nothing that costs */
-    bool ok;
 } packer;
-
-static bool before(const item *x, const item *y)
-{
-    return x->key != y->key ? x->key < y->key : x->rank < y->rank;
-}
-
-static void push(packer *p, uint32_t atom)
-{
-    heap *h = &p->ready[p->a->target[atom]];
-    item x = {p->key ? p->key[atom] : 0, p->reverse ? p->a->n - atom : atom, atom};
-    uint32_t i = h->len++;
-    for (; i && before(&x, &h->at[(i - 1) / 2]); i = (i - 1) / 2)
-        h->at[i] = h->at[(i - 1) / 2];
-    h->at[i] = x;
-}
-
-static uint32_t pop(heap *h)
-{
-    uint32_t top = h->at[0].atom, i = 0;
-    item x = h->at[--h->len];
-    for (uint32_t c; (c = 2 * i + 1) < h->len; i = c) {
-        if (c + 1 < h->len && before(&h->at[c + 1], &h->at[c])) c++;
-        if (!before(&h->at[c], &x)) break;
-        h->at[i] = h->at[c];
-    }
-    h->at[i] = x;
-    return top;
-}
 
 static void enqueue(packer *p, uint32_t atom)
 {
     if (p->a->target[atom] == CS_HOST)
         p->host[p->n_host++] = atom;
     else
-        push(p, atom);
+        cs_heap_push(&p->ready[p->a->target[atom]], atom);
 }
 
 static void release_next(packer *p, uint32_t atom)
@@ -103,39 +63,26 @@ static void run_hosts(packer *p)
 }
 
 /* What the atom would add to the open engine. */
-static void added(const packer *p, uint32_t atom, int64_t *host, int64_t *device)
+static cs_need added(const packer *p, uint32_t atom)
 {
     const cs_costs *c = p->c;
-    size_t base = (size_t)p->a->target[atom] * c->n_storages;
-    *host = *device = 0;
-    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
-        if (p->stamp[c->storage[i]] == p->engine) continue;
-        *host = cs_sat_add(*host, c->host[base + c->storage[i]]);
-        *device = cs_sat_add(*device, c->device[base + c->storage[i]]);
-    }
+    cs_need n = {0, 0};
+    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++)
+        if (p->stamp[c->storage[i]] != p->engine)
+            n = cs_need_add(c, p->a->target[atom], n, c->storage[i]);
+    return n;
 }
 
-/* Does the atom itself hold all that the open engine does? */
-static bool covers(const packer *p, uint32_t atom, int64_t host, int64_t device)
+/* An atom over the budget joins an engine only if it holds all that the engine does. */
+static bool fits(const packer *p, uint32_t atom, cs_need more)
 {
-    const cs_costs *c = p->c;
-    size_t base = (size_t)p->a->target[atom] * c->n_storages;
-    int64_t own_host = 0, own_device = 0;
-    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
-        own_host = cs_sat_add(own_host, c->host[base + c->storage[i]]);
-        own_device = cs_sat_add(own_device, c->device[base + c->storage[i]]);
+    const cs_need all = cs_need_sum(p->held, more);
+    if (p->a->oversized[atom]) {
+        const cs_need own = cs_need_of(p->c, p->a, atom);
+        return !p->full && all.host == own.host && all.device == own.device;
     }
-    return cs_sat_add(p->host_cost, host) == own_host &&
-           cs_sat_add(p->device_cost, device) == own_device;
-}
-
-static bool fits(const packer *p, uint32_t atom, int64_t host, int64_t device)
-{
-    int32_t t = p->a->target[atom];
-    if (p->a->oversized[atom]) return !p->full && covers(p, atom, host, device);
-    if (p->full) return !host && !device;
-    return cs_sat_add(p->host_cost, host) <= p->c->host_cap[t] &&
-           cs_sat_add(p->device_cost, device) <= p->c->device_cap[t];
+    if (p->full) return !more.host && !more.device;
+    return cs_need_fits(p->c, p->a->target[atom], all);
 }
 
 /* Another chance for the misfits that use a storage the open engine has just got. */
@@ -148,7 +95,7 @@ static void reconsider(packer *p, uint32_t storage)
     for (uint32_t k = first; k < last; k++) {
         if (!p->stashed[c->user[k]]) continue;
         p->stashed[c->user[k]] = false;
-        push(p, c->user[k]);
+        enqueue(p, c->user[k]);
     }
 }
 
@@ -166,11 +113,9 @@ static void hold(packer *p, uint32_t atom)
 static bool place(packer *p, uint32_t atom)
 {
     if (p->c) {
-        int64_t host, device;
-        added(p, atom, &host, &device);
-        if (!fits(p, atom, host, device)) return false;
-        p->host_cost = cs_sat_add(p->host_cost, host);
-        p->device_cost = cs_sat_add(p->device_cost, device);
+        const cs_need more = added(p, atom);
+        if (!fits(p, atom, more)) return false;
+        p->held = cs_need_sum(p->held, more);
         p->full |= p->a->oversized[atom];
         hold(p, atom);
     }
@@ -181,13 +126,13 @@ static bool place(packer *p, uint32_t atom)
 
 static void fill_engine(packer *p, int32_t target)
 {
-    heap *h = &p->ready[target];
+    cs_heap *h = &p->ready[target];
     p->engine++;
-    p->host_cost = p->device_cost = 0;
+    p->held = (cs_need){0, 0};
     p->full = false;
     p->n_stash = 0;
     while (h->len && p->n_stash < (p->looks < LOOKS(p->a->n) ? MISFITS : MISFITS_LATER)) {
-        uint32_t atom = pop(h);
+        uint32_t atom = cs_heap_pop(h);
         if (!place(p, atom)) {
             p->looks++;
             p->stash[p->n_stash++] = atom;
@@ -197,7 +142,7 @@ static void fill_engine(packer *p, int32_t target)
     for (uint32_t i = 0; i < p->n_stash; i++) {
         if (!p->stashed[p->stash[i]]) continue; /* had its second chance */
         p->stashed[p->stash[i]] = false;
-        push(p, p->stash[i]);
+        enqueue(p, p->stash[i]);
     }
 }
 
@@ -223,6 +168,8 @@ static void pack_once(packer *p, cs_labels *out)
     const cs_atoms *a = p->a;
     const uint32_t *row = p->reverse ? a->succ : a->pred;
     p->slot = out->slot;
+    for (uint32_t t = 0; t < p->n_targets; t++)
+        p->ready[t].largest_id = p->reverse;
     p->engine = p->n_host = p->n_stash = p->at_cycle = 0;
     p->looks = 0;
     if (p->c) memset(p->stamp, 0, p->c->n_storages * sizeof *p->stamp);
@@ -247,12 +194,8 @@ static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
 {
     int32_t t = a->target[atom];
     if (!c || t == CS_HOST) return 0;
-    size_t base = (size_t)t * c->n_storages;
-    int64_t cost[2] = {0, 0}, cap[2] = {c->host_cap[t], c->device_cap[t]};
-    for (uint32_t i = c->row[atom]; i < c->row[atom + 1]; i++) {
-        cost[0] = cs_sat_add(cost[0], c->host[base + c->storage[i]]);
-        cost[1] = cs_sat_add(cost[1], c->device[base + c->storage[i]]);
-    }
+    const cs_need own = cs_need_of(c, a, atom);
+    const int64_t cost[2] = {own.host, own.device}, cap[2] = {c->host_cap[t], c->device_cap[t]};
     uint32_t most = 0;
     for (int d = 0; d < 2; d++) {
         uint32_t s = cost[d] >= cap[d]
@@ -322,7 +265,7 @@ static bool packer_init(packer *p, const cs_work *w, const cs_atoms *a, const cs
     for (uint32_t v = 0; v < a->n; v++)
         if (a->target[v] != CS_HOST) count[a->target[v]]++;
     for (uint32_t t = 0; t < w->n_targets; t++)
-        if (!(p->ready[t].at = cs_arena_alloc(arena, count[t], sizeof(item)))) return false;
+        if (!(p->ready[t].at = cs_arena_alloc(arena, count[t], sizeof(uint32_t)))) return false;
     return true;
 }
 
@@ -353,7 +296,8 @@ cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs
     uint32_t n_orders = make_orders(a, w->n_targets, orders, &p.n_cycle);
     int priorities = c ? PRIORITIES : 1;
     uint64_t work = 0;
-    p.key = key;
+    for (uint32_t t = 0; t < w->n_targets; t++)
+        p.ready[t].key = key;
     best->engines = 0;
     for (int priority = 0; ok && priority < priorities; priority++) {
         for (int reverse = 0; ok && reverse < 2; reverse++) {

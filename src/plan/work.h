@@ -7,6 +7,8 @@
 #ifndef CS_PLAN_WORK_H
 #define CS_PLAN_WORK_H
 
+#include "base/bits.h"
+#include "base/heap.h"
 #include "plan/decide.h"
 
 #define CS_HOST (-1)
@@ -72,6 +74,11 @@ typedef struct cs_work {
     CS_VEC(uint32_t) group_heads;
 } cs_work;
 
+/* What storages cost in an engine: on the host while it is built, on the device while it runs. */
+typedef struct cs_need {
+    int64_t host, device;
+} cs_need;
+
 /* ---- match.c: names in options ---- */
 typedef CS_VEC(uint32_t) cs_ids;
 /* Nodes whose ONNX name, output or (if `ops`) operator is `name`; if there is none, those whose
@@ -115,6 +122,15 @@ cutset_status cs_groups(cs_work *w, cutset_error *err);
 cutset_status cs_contract(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_error *err);
 
 /* ---- budget.c ---- */
+/* One storage more, on target t. */
+cs_need cs_need_add(const cs_costs *c, int32_t t, cs_need n, uint32_t storage);
+/* An atom by itself. */
+cs_need cs_need_of(const cs_costs *c, const cs_atoms *a, uint32_t atom);
+bool cs_need_fits(const cs_costs *c, int32_t t, cs_need n);
+static inline cs_need cs_need_sum(cs_need x, cs_need y)
+{
+    return (cs_need){cs_sat_add(x.host, y.host), cs_sat_add(x.device, y.device)};
+}
 /* Atoms that alone exceed the budget: breaks patterns, then does as --oversize says. *changed: the
  * atoms must be built again. */
 cutset_status cs_oversize(cs_work *w, cs_atoms *atoms, const cs_costs *costs, bool *changed,
