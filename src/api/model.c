@@ -56,6 +56,11 @@ static cutset_status read_file(cutset_model *m, cs_file *file, const char *folde
         if (!s) m->graph->pool->file = &m->text;
         return s;
     }
+    if (cs_torch_probe(text)) {
+        m->text = *file;
+        const cutset_torchscript in = {.text = text.at, .len = text.len};
+        return cs_scripted_open(m, &in, err);
+    }
     cs_onnx_opts opts = {m->opts.follow_links != 0, &m->opts.progress};
     return cs_onnx_open(&m->onnx, &m->graph, file, m->path, folder, &opts, err);
 }
@@ -63,6 +68,11 @@ static cutset_status read_file(cutset_model *m, cs_file *file, const char *folde
 static cutset_status complete(cutset_model *m, cutset_error *err)
 {
     cutset_status s = CUTSET_OK;
+    if (m->scripted) {
+        if (!m->opts.n_types && !m->opts.n_shapes && !m->opts.n_dims) return s;
+        return cs_fail(err, CUTSET_USAGE,
+                       "the text of a graph tells the types it has: leave --shape, --dim, --type out");
+    }
     m->hash = cs_model_hash(m->graph, m->onnx, &s);
     if (s) return cs_fail_memory(err);
     cs_pool_rest(m->graph->pool); /* few names are looked at from here on */
@@ -128,9 +138,13 @@ void cutset_model_free(cutset_model *m)
 {
     if (!m) return;
     cs_onnx_free(m->onnx);
-    cs_graph_free(m->graph);
+    if (m->scripted)
+        cs_scripted_free(m->scripted);
+    else
+        cs_graph_free(m->graph);
     cs_file_close(&m->text);
     cs_free(m->path);
+    cs_free(m->permits);
     for (size_t i = 0; i < m->strings.len; i++)
         cs_free(m->strings.at[i]);
     cs_vec_fini(&m->strings);

@@ -36,7 +36,7 @@ static bool add_values(model_hasher *m, const cs_graph *g)
     for (size_t i = 0; i < g->values.len; i++) {
         const cs_value *v = &g->values.at[i];
         add_name(m->h, g, v->name);
-        cs_hasher_add_u64(m->h, v->origin);
+        cs_hasher_add_u64(m->h, v->origin | (uint64_t)v->kind << 8);
         cs_hasher_add_u64(m->h, (uint64_t)v->from << 32 | v->storage);
         if (!cs_hash_type(m->h, &m->types, g->pool, v->type)) return false;
     }
@@ -52,7 +52,6 @@ static bool add_node(model_hasher *m, const cs_graph *g, const cs_node *n)
     add_ids(m->h, g->args.at, n->arg, n->n_arg);
     add_ids(m->h, g->args.at, (size_t)n->arg + n->n_arg, n->n_capture);
     add_ids(m->h, g->outs.at, n->out, n->n_out);
-    if (g->alias.len > 0) add_ids(m->h, g->alias.at, n->out, n->n_out);
     add_ids(m->h, g->writes.at, n->write, n->n_write);
     cs_hasher_add_u64(m->h, n->n_allow);
     for (uint32_t i = 0; i < n->n_allow; i++)
@@ -69,11 +68,14 @@ static void add_order(cs_hasher *h, const cs_graph *g)
     cs_hasher_add_u64(h, g->n_given);
     for (size_t i = 0; i < g->n_given; i++)
         cs_hasher_add_u64(h, (uint64_t)g->order.at[i].from << 32 | g->order.at[i].to);
+    for (size_t i = 0; i < g->aliases.len; i++)
+        cs_hasher_add_u64(h, (uint64_t)g->aliases.at[i].value << 32 | g->aliases.at[i].of);
     cs_hasher_add_u64(h, g->groups.len);
     for (size_t i = 0; i < g->groups.len; i++) {
         const cs_group *group = &g->groups.at[i];
         add_name(h, g, group->name);
         add_ids(h, g->members.at, group->member, group->n_member);
+        if (group->soft) cs_hasher_add_u64(h, 1);
     }
 }
 

@@ -82,6 +82,10 @@ cutset_status cutset_split_write(const cutset_model *model, cutset_plan *plan, c
 {
     cutset_split_opts otherwise;
     cutset_split_opts_init(&otherwise);
+    if (model->scripted)
+        return cs_fail(err, CUTSET_BAD, "%s is TorchScript: cutset.torchscript makes modules of its "
+                                        "parts; split takes ONNX models",
+                       model->path ? model->path : "the model");
     if (!model->onnx)
         return cs_fail(
             err, CUTSET_BAD,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "api/model.h"
+#include "plan/assemble.h"
 #include "report/report.h"
 
 void cutset_plan_opts_init(cutset_plan_opts *opts) { *opts = (cutset_plan_opts){.effort = 1}; }
@@ -10,9 +11,9 @@ void cutset_plan_opts_init(cutset_plan_opts *opts) { *opts = (cutset_plan_opts){
 
 static cutset_status check_opts(const cutset_plan_opts *o, cutset_error *err)
 {
-    static const char *const names[] = {"host memory", "device memory", "min nodes"};
-    const int64_t sizes[] = {o->host_memory, o->device_memory, o->min_nodes};
-    for (int i = 0; i < 3; i++)
+    static const char *const names[] = {"host memory", "device memory", "min nodes", "max engines"};
+    const int64_t sizes[] = {o->host_memory, o->device_memory, o->min_nodes, o->max_engines};
+    for (int i = 0; i < 4; i++)
         if (sizes[i] < 0)
             return cs_fail(err, CUTSET_USAGE,
                            "%s is %" PRId64 ": give a positive number, or 0 for none", names[i],
@@ -46,10 +47,12 @@ cutset_status cutset_plan_make(cutset_plan **out, const cutset_model *model,
     cutset_status status = check_opts(opts, err);
     if (status == CUTSET_OK) status = check_targets(targets, n_targets, err);
     if (status != CUTSET_OK) return status;
+    if (model->scripted) return cs_scripted_plan(out, model, targets, n_targets, opts, err);
     const cs_plan_source source = {.graph = model->graph,
                                    .path = model->path,
                                    .hash = model->hash,
                                    .open = &model->opts,
+                                   .permits = model->permits,
                                    .onnx = model->onnx != NULL};
     return cs_plan_make(out, &source, targets, n_targets, opts, err);
 }
@@ -58,6 +61,13 @@ cutset_status cutset_plan_read(cutset_plan **out, const char *path, cutset_error
 {
     *out = NULL;
     return cs_plan_read_json(out, path, err);
+}
+
+cutset_status cutset_plan_read_memory(cutset_plan **out, const void *bytes, size_t len,
+                                      cutset_error *err)
+{
+    *out = NULL;
+    return cs_plan_parse_json(out, (cs_span){bytes, len}, "the plan", NULL, err);
 }
 
 void cutset_plan_free(cutset_plan *plan) { cs_plan_free(plan); }

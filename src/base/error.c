@@ -75,6 +75,10 @@ static void fill(cutset_error *err, cutset_status status, int system, int64_t of
     err->status = status;
     err->system = system;
     err->offset = offset;
+    err->about = CUTSET_ABOUT_OTHER;
+    err->needed = err->budget = 0;
+    err->n_names = 0;
+    err->names[0] = '\0';
     put_line(err->message, MESSAGE - tail, raw, n >= (int)sizeof raw);
     memcpy(err->message + strlen(err->message), suffix, tail + 1);
 }
@@ -144,10 +148,33 @@ static bool has_word(const char *text, const char *name)
 void cs_fail_in(cutset_error *err, const char *path)
 {
     if (err == NULL || has_word(err->message, path)) return;
-    const cutset_error old = *err;
-    cs_fail(err, old.status, "%.300s: %s", path, old.message);
-    err->system = old.system;
-    err->offset = old.offset;
+    cutset_error more = *err;
+    cs_fail(&more, err->status, "%.300s: %s", path, err->message);
+    memcpy(err->message, more.message, MESSAGE);
+}
+
+void cs_error_about(cutset_error *err, cutset_about about, int64_t needed, int64_t budget)
+{
+    if (err == NULL) return;
+    err->about = about;
+    err->needed = needed;
+    err->budget = budget;
+}
+
+void cs_error_name(cutset_error *err, const char *at, size_t len)
+{
+    if (err == NULL) return;
+    size_t used = 0;
+    uint32_t kept = 0;
+    const bool full = err->n_names >= sizeof err->names / 2; /* two bytes each, at least */
+    for (; !full && kept < err->n_names && err->names[used] != '\0'; kept++)
+        used += strlen(err->names + used) + 1;
+    const bool fits = used + len + 2 <= sizeof err->names; /* an empty name ends the list */
+    if (kept == err->n_names && len > 0 && fits && memchr(at, '\0', len) == NULL) {
+        memcpy(err->names + used, at, len);
+        memset(err->names + used + len, '\0', 2);
+    }
+    err->n_names++;
 }
 
 cutset_status cs_progress(const cutset_progress *progress, const char *phase, uint64_t done,

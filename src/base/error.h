@@ -19,8 +19,13 @@ cutset_status cs_fail_at(cutset_error *err, cutset_status status, uint64_t offse
 cutset_status cs_fail_errno(cutset_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 cutset_status cs_fail_memory(cutset_error *err);
+/* After cs_fail: what a CUTSET_NO is about; bytes for CUTSET_ABOUT_BUDGET. */
+void cs_error_about(cutset_error *err, cutset_about about, int64_t needed, int64_t budget);
+/* After cs_fail: adds the name of a node at fault. One that holds a NUL, or no longer fits, is only
+ * counted, as are all after it. */
+void cs_error_name(cutset_error *err, const char *at, size_t len);
 /* Puts "PATH: " before the message, unless that names the path already: for readers whose messages
- * speak of lines and tensors. Status, errno and offset stay. */
+ * speak of lines and tensors. All else stays. */
 void cs_fail_in(cutset_error *err, const char *path);
 
 /* Asks the caller's progress function, if any, whether to go on: CUTSET_OK or CUTSET_INTERRUPTED.

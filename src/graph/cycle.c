@@ -129,8 +129,14 @@ static cutset_status report(const struct search *s, cutset_error *err)
         last = node;
         node = s->next[node];
     }
-    return cs_fail_at(err, CUTSET_BAD, g->nodes.at[first].offset,
-                      "cycle: %s: remove one of these edges", text);
+    cs_fail_at(err, CUTSET_BAD, g->nodes.at[first].offset, "cycle: %s: remove one of these edges",
+               text);
+    for (uint32_t i = 0, node = first; i < len; i++, node = s->next[node]) {
+        char buffer[16];
+        cs_span label = cs_node_label(g, node, buffer);
+        cs_error_name(err, label.at, label.len);
+    }
+    return CUTSET_BAD;
 }
 
 cutset_status cs_seal_cycle(const cs_graph *g, const uint32_t *left, cutset_error *err)

@@ -1,8 +1,8 @@
 /* Effects and writes become order edges.
  *
- * Program order is node order. Nodes with an effect form a chain. For writes, values that may share
- * memory (linked by `alias`) are one class; over the nodes that read or write a written class, in
- * node order, the classic dependences are: last write -> each reader and writer up to the next
+ * Program order is node order. Nodes with an effect form a chain, random ones another where the
+ * graph says so. For writes, values that may share memory (classes.c) are one class; over the nodes
+ * that read or write a written class, in node order, the classic dependences are: last write -> each reader and writer up to the next
  * write, and each reader since the last write -> the next write. The maker of a written value comes
  * before its writer even if the writer does not read it. A node whose body has an effect, or writes
  * a captured value, does so itself.
@@ -26,7 +26,7 @@ struct class
 
 struct work {
     cs_graph *g;
-    uint32_t *class_of; /* by value; first union-find parents, then class index or CS_NONE */
+    uint32_t *class_of; /* by value; first the root, then class index or CS_NONE */
     uint32_t *read_by;  /* by value: the last writing node that also reads it */
     CS_VEC(struct class) classes;
     CS_VEC(struct reader) readers;
@@ -49,6 +49,12 @@ static bool has_effect(const cs_graph *g, const cs_node *n)
     return effect;
 }
 
+/* Where random draws keep their order: the generator is a state that they share. */
+static bool draws(const cs_graph *g, const cs_node *n)
+{
+    return g->imperative && n->flags & CS_NODE_RANDOM;
+}
+
 /* Calls `visit` with each value that node `n` writes, itself or in a body. */
 static bool each_write(struct work *w, uint32_t n, bool (*visit)(struct work *, uint32_t, uint32_t))
 {
@@ -65,30 +71,6 @@ static bool each_write(struct work *w, uint32_t n, bool (*visit)(struct work *, 
 }
 
 /* ---- classes of values that may share memory ---- */
-
-static uint32_t find(uint32_t *parent, uint32_t v)
-{
-    while (parent[v] != v) {
-        parent[v] = parent[parent[v]];
-        v = parent[v];
-    }
-    return v;
-}
-
-static void join_aliases(const cs_graph *g, uint32_t *parent)
-{
-    for (size_t i = 0; i < g->nodes.len && g->alias.len; i++) {
-        const cs_node *n = &g->nodes.at[i];
-        for (uint32_t o = 0; o < n->n_out; o++) {
-            uint32_t pos = g->alias.at[n->out + o], out = g->outs.at[n->out + o];
-            uint32_t arg = pos == CS_NONE ? CS_NONE : cs_node_arg(g, n, pos);
-            if (out != CS_NONE && arg != CS_NONE) {
-                uint32_t a = find(parent, out), b = find(parent, arg);
-                parent[a > b ? a : b] = a > b ? b : a; /* the root is the smallest id */
-            }
-        }
-    }
-}
 
 /* Notes the class of a written value; its root stands in `read` until classes have numbers. */
 static bool mark_written(struct work *w, uint32_t n, uint32_t value)
@@ -128,13 +110,9 @@ static bool make_classes(struct work *w)
     w->class_of = cs_alloc(g->values.len, sizeof *w->class_of);
     w->read_by = cs_alloc(g->values.len, sizeof *w->read_by);
     if (!w->class_of || !w->read_by) return false;
-    for (size_t v = 0; v < g->values.len; v++) {
-        w->class_of[v] = (uint32_t)v;
-        w->read_by[v] = CS_NONE;
-    }
-    join_aliases(g, w->class_of);
     for (size_t v = 0; v < g->values.len; v++)
-        w->class_of[v] = find(w->class_of, (uint32_t)v);
+        w->read_by[v] = CS_NONE;
+    cs_graph_classes(g, w->class_of);
     for (size_t i = 0; i < g->nodes.len; i++)
         if (!each_write(w, (uint32_t)i, mark_written)) return false;
     if (!number_classes(w)) return false;
@@ -184,7 +162,7 @@ static bool add_read(struct work *w, uint32_t n, uint32_t value)
 static bool add_edges(struct work *w, bool writes)
 {
     cs_graph *g = w->g;
-    uint32_t last_effect = CS_NONE;
+    uint32_t last_effect = CS_NONE, last_draw = CS_NONE;
     for (size_t i = 0; i < g->order.len; i++)
         if (!cs_map_put(&w->edges, (uint64_t)g->order.at[i].from << 32 | g->order.at[i].to, 0))
             return false;
@@ -193,6 +171,10 @@ static bool add_edges(struct work *w, bool writes)
         if (has_effect(g, node)) {
             if (last_effect != CS_NONE && !put_edge(w, last_effect, n)) return false;
             last_effect = n;
+        }
+        if (draws(g, node)) {
+            if (last_draw != CS_NONE && !put_edge(w, last_draw, n)) return false;
+            last_draw = n;
         }
         if (!writes) continue;
         for (uint32_t i = 0; i < cs_n_reads(node) && (node->n_write || node->n_body); i++)
@@ -212,7 +194,7 @@ bool cs_seal_effects(cs_graph *g)
         g->effect = has_effect(g, &g->nodes.at[i]);
     for (size_t i = 0; i < g->bodies.len && !writes; i++)
         writes = g->bodies.at[i].graph->mutates.len > 0;
-    if (!g->effect && !writes) return true;
+    if (!g->effect && !writes && !g->imperative) return true;
     struct work w = {.g = g};
     bool ok = (!writes || make_classes(&w)) && add_edges(&w, writes);
     cs_free(w.class_of);

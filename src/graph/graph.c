@@ -31,7 +31,7 @@ void cs_graph_free(cs_graph *g)
     cs_vec_fini(&g->storages);
     cs_vec_fini(&g->args);
     cs_vec_fini(&g->outs);
-    cs_vec_fini(&g->alias);
+    cs_vec_fini(&g->aliases);
     cs_vec_fini(&g->attrs);
     cs_vec_fini(&g->bodies);
     cs_vec_fini(&g->allow);
@@ -145,15 +145,10 @@ bool cs_graph_add_write(cs_graph *g, uint32_t value)
     return true;
 }
 
-bool cs_graph_add_alias(cs_graph *g, uint32_t out_pos, uint32_t arg_pos)
+bool cs_graph_add_alias(cs_graph *g, uint32_t value, uint32_t of)
 {
-    cs_node *n = last_node(g);
-    assert(out_pos < n->n_out && arg_pos < n->n_arg);
-    if (!cs_vec_room(&g->alias, g->outs.len - g->alias.len)) return false;
-    while (g->alias.len < g->outs.len)
-        g->alias.at[g->alias.len++] = CS_NONE;
-    g->alias.at[n->out + out_pos] = arg_pos;
-    return true;
+    cs_alias alias = {value, of};
+    return PUSH(&g->aliases, alias);
 }
 
 /* ---- reading ---- */
@@ -238,7 +233,8 @@ cs_span cs_node_label(const cs_graph *g, uint32_t node, char *buffer)
         if (v != CS_NONE && g->values.at[v].name != 0)
             return cs_name(g->pool, g->values.at[v].name);
     }
-    return (cs_span){buffer, (size_t)snprintf(buffer, 16, "$%u", node)};
+    const uint32_t number = g->number ? g->number[node] : node;
+    return (cs_span){buffer, (size_t)snprintf(buffer, 16, "$%u", number)};
 }
 
 uint32_t cs_graph_find_node(const cs_graph *g, cs_span name)

@@ -24,12 +24,19 @@ typedef enum cs_origin {
     CS_ORIGIN_CAPTURE /* in a body: a value of the enclosing graph */
 } cs_origin;
 
+typedef enum cs_value_kind { /* the numbers are those of cutset.h */
+    CS_VALUE_TENSOR,
+    CS_VALUE_SCALAR, /* no tensor; passes from part to part as it is */
+    CS_VALUE_LIST    /* passes from no part to another */
+} cs_value_kind;
+
 typedef struct cs_value {
     cs_str name;
     cs_type type;
     uint32_t from;    /* NODE: the node; CAPTURE: the value in the enclosing graph; else CS_NONE */
     uint32_t storage; /* WEIGHT, INPUT with a default: index into storages; else CS_NONE */
     uint8_t origin;   /* cs_origin */
+    uint8_t kind;     /* cs_value_kind */
 } cs_value;
 
 /* The bytes behind one or more weights (tied weights share one). */
@@ -78,8 +85,15 @@ typedef struct cs_body {
 enum {
     CS_NODE_EFFECT = 1,   /* !effect */
     CS_NODE_FUNCTION = 2, /* a call of a model-local function */
-    CS_NODE_RANDOM = 4    /* draws random numbers (set by the reader) */
-};
+    CS_NODE_RANDOM = 4,   /* draws random numbers (set by the reader) */
+    CS_NODE_REPEAT = 8,   /* pure: repeated in each part that reads it, not planned */
+    CS_NODE_FOLLOW = 16,  /* goes where the maker of its first arg goes */
+    CS_NODE_FREE = 32,    /* does not count for --min-nodes */
+    CS_NODE_EXEMPT = 64,  /* an engine that holds it may be below --min-nodes */
+    CS_NODE_BOOKEND = 128, /* computes nothing */
+    CS_NODE_ALONE = 256,  /* on the host it is a part of its own */
+    CS_NODE_NO_PATTERN = 512 /* no fusion pattern takes it */
+}; /* the numbers are those of cutset.h */
 
 typedef struct cs_node {
     cs_str op, domain; /* domain "" is ai.onnx */
@@ -104,11 +118,18 @@ typedef struct cs_opset {
 typedef struct cs_group {
     cs_str name;
     uint32_t member, n_member; /* graph->members: node ids */
+    bool soft;                 /* a pattern: not formed where a node must stay on the host */
 } cs_group;
 
 typedef struct cs_edge {
     uint32_t from, to;
 } cs_edge;
+
+/* `value` is made from the memory of `of`, or may be: a view, an element of a list, the result of a
+ * node that changed `of` in place. */
+typedef struct cs_alias {
+    uint32_t value, of;
+} cs_alias;
 
 typedef struct cs_graph {
     cs_pool *pool;          /* shared with bodies; the outermost graph owns it */
@@ -121,8 +142,7 @@ typedef struct cs_graph {
     CS_VEC(cs_value) values;
     CS_VEC(cs_storage) storages; /* bodies add to the outermost graph's */
     CS_VEC(uint32_t) args, outs;
-    CS_VEC(uint32_t)
-    alias; /* by position in outs: the arg position it aliases, or CS_NONE; empty if none */
+    CS_VEC(cs_alias) aliases; /* in any order; may repeat */
     CS_VEC(cs_attr) attrs;
     CS_VEC(cs_body) bodies;
     CS_VEC(cs_str) allow;
@@ -137,6 +157,9 @@ typedef struct cs_graph {
     /* made by sealing */
     size_t n_given;           /* order edges that were given; the others are implied */
     bool effect;              /* holds a node with an effect, bodies included */
+    bool imperative;          /* from a program: random draws keep their order, and what engines take
+                                 and give are copies; set before sealing */
+    const uint32_t *number;   /* by node: what "$" names it by; NULL: its id. Not owned */
     CS_VEC(uint32_t) mutates; /* CAPTURE values that are written in this body or further in */
     uint32_t *use;            /* by value id, n_values + 1: first of its readers in `user` */
     uint32_t *user;           /* node ids, ascending, each once per value (captures included) */
@@ -166,8 +189,8 @@ bool cs_graph_add_attr(cs_graph *g, cs_attr attr);
 bool cs_graph_add_body(cs_graph *g, cs_str attr, cs_graph *body); /* owns it, unless false */
 bool cs_graph_add_allow(cs_graph *g, cs_str target);
 bool cs_graph_add_write(cs_graph *g, uint32_t value);
-/* Output `out_pos` of the last node shares memory with its arg `arg_pos`. */
-bool cs_graph_add_alias(cs_graph *g, uint32_t out_pos, uint32_t arg_pos);
+/* `value` may share memory with `of`, from which it is made. */
+bool cs_graph_add_alias(cs_graph *g, uint32_t value, uint32_t of);
 
 /* Turns effects and writes into order edges (program order = node order), fills the rows of uses,
  * orders the nodes. CUTSET_BAD: a cycle, printed node by node; a value without origin. Bodies are
@@ -200,6 +223,9 @@ bool cs_value_is_const(const cs_graph *g, uint32_t value);
  * bodies; one may come several times. False as soon as `take` says so. */
 bool cs_node_storages(const cs_graph *g, const cs_node *n,
                       bool (*take)(void *payload, uint32_t storage), void *payload);
+/* Which values may share memory: root[v] is the smallest value of v's class. `root` holds n_values
+ * entries. Before or after sealing. Cost: linear. */
+void cs_graph_classes(const cs_graph *g, uint32_t *root);
 /* Integers of a small i64 or i32 constant, copied to out[0..max): the count, or -1. */
 int cs_value_ints(const cs_graph *g, uint32_t value, int64_t *out, int max);
 /* The name of a node as plans spell it: its first present output, or "$<index>". The span lives as
@@ -210,6 +236,11 @@ uint32_t cs_graph_find_node(const cs_graph *g, cs_span name);
 /* Does this operator of ONNX draw random numbers in every version and mode? (Readers set
  * CS_NODE_RANDOM.) */
 bool cs_op_is_random(const cs_pool *pool, cs_str domain, cs_str op);
+
+/* ---- from arrays (graph/arrays.c) ---- */
+/* The graph of cutset_model_build, sealed: its constant expressions are CS_NODE_REPEAT, weights that
+ * something writes are inputs. `allow` and reasons are not looked at. */
+cutset_status cs_graph_from_arrays(cs_graph **out, const cutset_graph *in, cutset_error *err);
 
 /* ---- the text form (graph/text_*.c); grammar in doc/FORMAT.md ---- */
 /* Does this look like the text form (as against protobuf and others)? */

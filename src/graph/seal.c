@@ -163,10 +163,12 @@ static cutset_status fail_unmade(const cs_graph *g, uint32_t value, cutset_error
             if (g->args.at[n->arg + a] != value) continue;
             char buffer[16];
             cs_span label = cs_node_label(g, i, buffer);
-            return cs_fail_at(err, CUTSET_BAD, n->offset,
-                              "%s%.*s reads %%%.*s, which nothing makes: add the node that makes "
-                              "it, or make it an input or a weight",
-                              label.at == buffer ? "" : "%", CS_FMT(label), CS_FMT(name));
+            cs_fail_at(err, CUTSET_BAD, n->offset,
+                       "%s%.*s reads %%%.*s, which nothing makes: add the node that makes "
+                       "it, or make it an input or a weight",
+                       label.at == buffer ? "" : "%", CS_FMT(label), CS_FMT(name));
+            cs_error_name(err, label.at, label.len);
+            return CUTSET_BAD;
         }
     }
     return cs_fail(err, CUTSET_BAD,
@@ -185,11 +187,6 @@ cutset_status cs_graph_seal(cs_graph *g, cutset_error *err)
     for (size_t v = 0; v < g->values.len; v++)
         if (g->values.at[v].origin == CS_ORIGIN_NODE && g->values.at[v].from == CS_NONE)
             return fail_unmade(g, (uint32_t)v, err);
-    if (g->alias.len > 0) {
-        if (!cs_vec_room(&g->alias, g->outs.len - g->alias.len)) return cs_fail_memory(err);
-        while (g->alias.len < g->outs.len)
-            g->alias.at[g->alias.len++] = CS_NONE;
-    }
     if (!cs_seal_effects(g) || !fill_uses(g)) return cs_fail_memory(err);
     cutset_status status = sort_nodes(g, err);
     g->sealed = status == CUTSET_OK;

@@ -378,7 +378,7 @@ static void write_node(struct writer *w, const cs_node *n)
 static void write_order(struct writer *w)
 {
     const cs_graph *g = w->g;
-    size_t len = g->sealed && g->alias.len == 0 ? g->n_given : g->order.len;
+    size_t len = g->sealed && g->aliases.len == 0 ? g->n_given : g->order.len;
     for (size_t i = 0; i < len; i++) {
         begin_line(w, "order ");
         put_node(w, g->order.at[i].from);

@@ -73,9 +73,9 @@ static cutset_status check_ranges(const struct check *c)
             if (g->writes.at[n->write + w] >= g->values.len)
                 return fail_node(c, i, "each write to name a value", g->writes.at[n->write + w]);
     }
-    if (g->alias.len != 0 && g->alias.len != g->outs.len)
-        return FAIL(c, "expected an alias for each of %zu outs or none, not %zu", g->outs.len,
-                    g->alias.len);
+    for (size_t i = 0; i < g->aliases.len; i++)
+        if (g->aliases.at[i].value >= g->values.len || g->aliases.at[i].of >= g->values.len)
+            return FAIL(c, "expected alias %zu to join two values", i);
     for (size_t i = 0; i < g->members.len; i++)
         if (g->members.at[i] >= g->nodes.len)
             return FAIL(c, "group member %zu: expected a node, not %u", i, g->members.at[i]);
@@ -152,9 +152,6 @@ static cutset_status check_values(const struct check *c)
             uint32_t v = cs_outs(g, n)[o];
             if (v != CS_NONE && g->values.at[v].from != i)
                 status = fail_node(c, i, "its outs to come from it", v);
-            if (g->alias.len && g->alias.at[n->out + o] != CS_NONE &&
-                g->alias.at[n->out + o] >= n->n_arg)
-                status = fail_node(c, i, "an alias to name one of its args", o);
         }
     }
     return status;
@@ -350,7 +347,7 @@ static bool writes_value(const cs_graph *g, const cs_node *n, uint32_t value)
 static bool is_ordered(const struct check *c, uint32_t from, uint32_t to)
 {
     if (from == to) return true;
-    if (c->g->alias.len > 0) return c->position[from] < c->position[to];
+    if (c->g->aliases.len > 0) return c->position[from] < c->position[to];
     return cs_map_get(&c->edges, (uint64_t)from << 32 | to) != CS_NONE;
 }
 

@@ -122,8 +122,11 @@ cutset_status cs_plan_record(cutset_plan *plan, const cutset_plan_opts *opts,
     o->host_memory = opts->host_memory;
     o->device_memory = opts->device_memory;
     o->min_nodes = opts->min_nodes;
+    o->max_engines = opts->max_engines;
     o->oversize = opts->oversize;
     o->connected = opts->connected != 0;
+    o->tensors_only = opts->tensors_only != 0;
+    o->bookends = opts->bookends != 0;
     o->effort = opts->effort;
     bool ok = record_strings(plan, &o->pins, opts->pins, opts->n_pins) &&
               record_strings(plan, &o->excludes, opts->excludes, opts->n_excludes) &&
@@ -146,7 +149,7 @@ static cutset_status run(cutset_plan *plan, const cs_plan_source *source,
     if (status != CUTSET_OK) return status;
     if (!record_targets(plan, targets, n_targets) || !record_model(plan, source, d->part, types))
         return cs_fail_memory(err);
-    status = cs_layout_init(l, source->graph, d->part, d->n_parts, err);
+    status = cs_layout_init(l, source->graph, d, err);
     if (status == CUTSET_OK) status = cs_parts_build(plan, l, d, ops, types, err);
     if (status == CUTSET_OK) status = cs_parts_forecast(plan, l, targets, err);
     if (status == CUTSET_OK) status = cs_parts_hash(plan, l, targets, err);

@@ -22,19 +22,37 @@ typedef struct cs_layout {
     uint32_t *part;        /* by node */
     uint32_t *order;       /* node ids, part after part, each in execution order */
     uint32_t *start;       /* n_parts + 1: where each part begins in `order` */
+    uint32_t *run;         /* the same with the copies of each part: `order` where there are none */
+    uint32_t *run_start;   /* n_parts + 1 */
+    uint32_t *copy_row;    /* by node: the other parts that repeat it, ascending, are */
+    uint32_t *copy_part;   /* copy_part[copy_row[n] .. copy_row[n + 1]); NULL: no copies */
     CS_VEC(uint32_t) io;   /* value ids: inputs of part 0, its outputs, inputs of part 1, ... */
     uint32_t *io_start;    /* 2 * n_parts + 1: inputs of p from [2p], outputs from [2p + 1] */
     unsigned char *leaves; /* by value: an output of the part that makes it */
 } cs_layout;
 
-/* From the part of each node: `order` follows graph->topo. Free with cs_layout_fini, also after a
- * failure. */
-cutset_status cs_layout_init(cs_layout *l, const cs_graph *graph, const uint32_t *part,
-                             uint32_t n_parts, cutset_error *err);
+/* From the part of each node: `order` follows graph->topo. Copies by part, then in the order of
+ * graph->topo. Free with cs_layout_fini, also after a failure. */
+cutset_status cs_layout_init(cs_layout *l, const cs_graph *graph, const cs_decision *decision,
+                             cutset_error *err);
 /* From the nodes themselves, part after part; `order` and `start` are copied. */
 cutset_status cs_layout_take(cs_layout *l, const cs_graph *graph, const uint32_t *order,
-                             const uint32_t *start, uint32_t n_parts, cutset_error *err);
+                             const uint32_t *start, uint32_t n_parts, const cs_copy *copies,
+                             uint32_t n_copies, cutset_error *err);
 void cs_layout_fini(cs_layout *l);
+/* Does part `p` hold a copy of `node`? O(log) of its copies. */
+bool cs_layout_copies(const cs_layout *l, uint32_t node, uint32_t p);
+
+/* The parts that take value `v`, made by a node, from the part that makes it:
+ *     cs_takers t = {.l = l, .value = v};
+ *     for (uint32_t p; (p = cs_layout_taker(&t)) != CS_NONE;)
+ * One may come several times. */
+typedef struct cs_takers {
+    const cs_layout *l;
+    uint32_t value;
+    uint32_t use, copy; /* how far it is */
+} cs_takers;
+uint32_t cs_layout_taker(cs_takers *t);
 
 /* ---- the plan's own strings ---- */
 cs_str cs_plan_str(cutset_plan *plan, cs_span text); /* a copy; CS_NONE: no memory */
@@ -49,6 +67,13 @@ void cs_op_names_fini(cs_op_names *names);
 /* Spellings of types; CS_NONE: no memory. `known` is by type id, grown as needed. */
 typedef CS_VEC(cs_str) cs_type_names;
 cs_str cs_type_text(cs_type_names *known, cutset_plan *plan, const cs_pool *pool, cs_type type);
+
+/* Bytes of a value, -1: unknown. What is no tensor counts none. */
+static inline int64_t cs_value_bytes(const cs_graph *g, uint32_t v)
+{
+    const cs_value *value = &g->values.at[v];
+    return value->kind == CS_VALUE_TENSOR ? cs_type_bytes(g->pool, value->type) : 0;
+}
 
 /* ---- the steps; each fills what its file is for ---- */
 cutset_status cs_parts_build(cutset_plan *plan, const cs_layout *l, const cs_decision *d,

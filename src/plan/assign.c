@@ -48,6 +48,13 @@ void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why)
     if (w->reason[node].rule == CS_RULE_NONE) w->reason[node] = (cs_reason){rule, refused, why, -1};
 }
 
+uint32_t cs_leader(const cs_graph *g, uint32_t node)
+{
+    const cs_node *n = &g->nodes.at[node];
+    const uint32_t v = n->flags & CS_NODE_FOLLOW ? cs_node_arg(g, n, 0) : CS_NONE;
+    return v != CS_NONE && g->values.at[v].origin == CS_ORIGIN_NODE ? g->values.at[v].from : CS_NONE;
+}
+
 /* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. "tensorrt" is
  * tensorrt-11 here as it is for --target: a name without the version. */
 static int32_t target_index(const cs_work *w, cs_span name)
@@ -90,6 +97,22 @@ static cutset_status assign_marked(cs_work *w, uint32_t node, cutset_error *err)
     if (w->target[node] != CS_HOST) return CUTSET_OK;
     w->reason[node] = (cs_reason){CS_RULE_USER, 0, 0, -1};
     return cs_words(w, &w->reason[node].why, err, "marked @host");
+}
+
+/* As the caller of cutset_model_build said. */
+static cutset_status assign_permit(cs_work *w, uint32_t node, const cs_permit *v,
+                                    cutset_error *err)
+{
+    const uint32_t known = CS_MASK_HOST | (uint32_t)((1ull << w->n_targets) - 1);
+    w->mask[node] = v->mask & known;
+    if (!w->mask[node]) w->mask[node] = CS_MASK_HOST;
+    settle(w, node);
+    if (w->target[node] != CS_HOST) return CUTSET_OK;
+    w->reason[node] = (cs_reason){v->rule == CS_RULE_NONE ? CS_RULE_OP : v->rule, 0, 0, -1};
+    const cs_span why = v->rule == CS_RULE_NONE ? CS_SPAN("no target takes it")
+                                                : cs_name(w->g->pool, v->why);
+    w->reason[node].why = cs_strtab_add(&w->plan->names, why, false);
+    return w->reason[node].why == CS_NONE ? cs_fail_memory(err) : CUTSET_OK;
 }
 
 static cutset_status assign_checked(cs_work *w, uint32_t node, bool all, cutset_error *err)
@@ -135,10 +158,11 @@ static cutset_status pin(cs_work *w, size_t which, uint32_t *by_pin, cutset_erro
         return cs_fail(err, CUTSET_USAGE, "--pin %s: no target %.*s here: name it with --target",
                        text, CS_FMT(target));
     cs_ids ids = {0};
+    bool some;
     cutset_status s = CUTSET_OK;
-    if (!cs_match_nodes(w->g, name, false, &ids))
+    if (!cs_match_nodes(w->source, name, false, &ids, &some))
         s = cs_fail_memory(err);
-    else if (!ids.len)
+    else if (!some)
         s = cs_fail(err, CUTSET_USAGE,
                     "--pin %s matches no node: inspect --text lists what nodes make", text);
     for (size_t i = 0; !s && i < ids.len; i++) {
@@ -170,8 +194,10 @@ static cutset_status exclude(cs_work *w, const char *text, cutset_error *err)
     cs_ids ids = {0};
     cs_str why = 0;
     cutset_status s = cs_words(w, &why, err, "excluded by --exclude %s", text);
-    if (!s && !cs_match_nodes(w->g, cs_span_of(text), true, &ids)) s = cs_fail_memory(err);
-    if (!s && !ids.len)
+    bool some = false;
+    if (!s && !cs_match_nodes(w->source, cs_span_of(text), true, &ids, &some))
+        s = cs_fail_memory(err);
+    if (!s && !some)
         s = cs_fail(err, CUTSET_USAGE,
                     "--exclude %s matches no operator and no node: inspect lists the operators, "
                     "inspect --text what nodes make",
@@ -208,13 +234,28 @@ static cutset_status allocate(cs_work *w, cutset_error *err)
     return CUTSET_OK;
 }
 
+/* Nodes that follow the maker of their first arg go where it goes, for the same reason. Makers come
+ * first in topological order. */
+static void follow(cs_work *w)
+{
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const uint32_t node = w->g->topo[i], maker = cs_leader(w->g, node);
+        if (maker == CS_NONE) continue;
+        w->mask[node] = w->mask[maker];
+        w->target[node] = w->target[maker];
+        w->pinned[node] = w->pinned[maker];
+        w->reason[node] = w->reason[maker];
+    }
+}
+
 cutset_status cs_assign(cs_work *w, cutset_error *err)
 {
     cutset_status s = allocate(w, err);
     bool all = w->n_targets > 1 && (w->opts->n_groups || w->g->groups.len);
     for (uint32_t node = 0; !s && node < w->n_nodes; node++) {
-        s = w->g->nodes.at[node].n_allow ? assign_marked(w, node, err)
-                                         : assign_checked(w, node, all, err);
+        s = w->source->permits ? assign_permit(w, node, &w->source->permits[node], err)
+            : w->g->nodes.at[node].n_allow ? assign_marked(w, node, err)
+                                           : assign_checked(w, node, all, err);
         if (!s && node % 65536 == 65535)
             s = cs_progress(&w->opts->progress, "capability", node, w->n_nodes, err);
     }
@@ -226,5 +267,6 @@ cutset_status cs_assign(cs_work *w, cutset_error *err)
     cs_arena_release(&w->arena, mark);
     for (size_t i = 0; !s && i < w->opts->n_excludes; i++)
         s = exclude(w, w->opts->excludes[i], err);
+    if (!s) follow(w);
     return s;
 }

@@ -247,6 +247,16 @@ static bool list_nodes(const cs_graph *g, cs_arena *arena, cs_atoms *a)
     return true; /* first[] has shifted into place */
 }
 
+/* What a node means to the least size of engines. */
+static void weigh(const cs_work *w, cs_atoms *a, uint32_t atom, uint32_t node)
+{
+    const uint32_t flags = w->g->nodes.at[node].flags;
+    const bool engine = w->target[node] != CS_HOST;
+    a->counted[atom] += !(flags & CS_NODE_FREE);
+    a->pinned[atom] |= engine && w->pinned[node];
+    a->exempt[atom] |= engine && (w->pinned[node] || flags & CS_NODE_EXEMPT);
+}
+
 cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_atoms *out,
                              cutset_error *err)
 {
@@ -265,11 +275,14 @@ cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_a
     uint32_t n = out->n;
     rows succ, pred;
     out->target = cs_arena_alloc(arena, n, sizeof *out->target);
+    out->counted = cs_arena_zalloc(arena, n, sizeof *out->counted);
     out->pinned = cs_arena_zalloc(arena, n, sizeof *out->pinned);
+    out->exempt = cs_arena_zalloc(arena, n, sizeof *out->exempt);
     out->oversized = cs_arena_zalloc(arena, n, sizeof *out->oversized);
     uint32_t *scratch = cs_alloc(n, sizeof *scratch); /* not of the arena, where it would stay */
-    bool ok = scratch && out->target && out->pinned && out->oversized &&
-              list_nodes(g, arena, out) && build_rows(g, out->of, n, arena, &succ, scratch) &&
+    bool ok = scratch && out->target && out->counted && out->pinned && out->exempt &&
+              out->oversized && list_nodes(g, arena, out) &&
+              build_rows(g, out->of, n, arena, &succ, scratch) &&
               transpose(&succ, n, arena, &pred, scratch);
     cs_free(scratch);
     if (!ok) return cs_fail_memory(err);
@@ -278,7 +291,7 @@ cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_a
     for (uint32_t a = 0; a < n; a++) {
         out->target[a] = w->target[out->node[out->first[a]]];
         for (uint32_t i = out->first[a]; i < out->first[a + 1]; i++)
-            out->pinned[a] |= w->pinned[out->node[i]] && w->target[out->node[i]] != CS_HOST;
+            weigh(w, out, a, out->node[i]);
     }
     return CUTSET_OK;
 }

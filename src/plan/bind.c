@@ -2,8 +2,9 @@
  *
  * Hashes first. Then every node of the graph must stand in exactly one part, every edge must go
  * from a part to itself or a later one with nodes in execution order, and the inputs and outputs of
- * each part must be those that follow from its nodes. So whoever uses a bound plan may trust it,
- * even one that was written by hand.
+ * each part must be those that follow from its nodes. Copies must be of nodes that may be repeated,
+ * in topological order. So whoever uses a bound plan may trust it, even one that was written by
+ * hand. A plan of nested blocks has nodes of several graphs and cannot be bound.
  *
  * plan.json writes bytes that are not UTF-8 as \xNN: such a name of the graph is looked up under
  * that spelling, and the plan then takes the graph's own bytes. Cost: O(n + m) expected.
@@ -21,6 +22,7 @@ typedef struct binder {
     uint32_t *id_of; /* by string of the plan: node or value of that name; CS_NONE */
     size_t n_strings;
     uint32_t *start; /* n_parts + 1 */
+    CS_VEC(cs_copy) copies;
     cs_chars text;   /* scratch */
     cutset_error *err;
 } binder;
@@ -78,6 +80,32 @@ static void forget(binder *b) { memset(b->id_of, 0xff, b->n_strings * sizeof *b-
 
 /* ---- nodes ---- */
 
+/* Names still mean nodes. */
+static cutset_status bind_copies(binder *b)
+{
+    cutset_plan *plan = b->plan;
+    char buffer[16];
+    plan->copies.len = b->copies.len = 0;
+    if (!cs_vec_room(&plan->copies, plan->copy_label.len) ||
+        !cs_vec_room(&b->copies, plan->copy_label.len))
+        return cs_fail_memory(b->err);
+    for (uint32_t p = 0; p < plan->parts.len; p++)
+        for (uint32_t i = 0; i < plan->parts.at[p].n_copy; i++) {
+            cs_str *label = &plan->copy_label.at[plan->parts.at[p].copy + i];
+            const uint32_t node = *label < b->n_strings ? b->id_of[*label] : CS_NONE;
+            if (node == CS_NONE || !(b->g->nodes.at[node].flags & CS_NODE_REPEAT))
+                return cs_fail(b->err, CUTSET_BAD,
+                               "the plan's parts[%u].copies has %.*s, which is no node of the model "
+                               "that may be repeated: " ANEW,
+                               p, CS_FMT(cs_strtab_get(&plan->names, *label)));
+            b->copies.at[b->copies.len++] = (cs_copy){p, node};
+            plan->copies.at[plan->copies.len++] = node;
+            if (!take_name(b, cs_node_label(b->g, node, buffer), label))
+                return cs_fail_memory(b->err);
+        }
+    return CUTSET_OK;
+}
+
 static cutset_status bind_nodes(binder *b)
 {
     cutset_plan *plan = b->plan;
@@ -95,6 +123,8 @@ static cutset_status bind_nodes(binder *b)
     if (plan->node_label.len != n)
         return cs_fail(b->err, CUTSET_BAD, "the plan has %zu nodes, the model has %zu: " ANEW,
                        plan->node_label.len, n);
+    const cutset_status status = bind_copies(b);
+    if (status != CUTSET_OK) return status;
     plan->nodes.len = 0;
     if (!cs_vec_room(&plan->nodes, n)) return cs_fail_memory(b->err);
     for (size_t i = 0; i < n; i++) {
@@ -133,6 +163,62 @@ static cutset_status check_order(const binder *b, const uint32_t *position)
     }
     for (size_t i = 0; status == CUTSET_OK && i < g->order.len; i++)
         status = check_edge(b, position, g->order.at[i].from, g->order.at[i].to);
+    return status;
+}
+
+/* Copies of a part in topological order, none of its own nodes. `rank` is by node. */
+static cutset_status check_copies(const binder *b, const cs_layout *l, const uint32_t *rank)
+{
+    const cs_copy *copies = b->copies.at;
+    for (size_t i = 0; i < b->copies.len; i++) {
+        const cs_copy c = copies[i];
+        const bool sorted =
+            i == 0 || copies[i - 1].part != c.part || rank[copies[i - 1].node] < rank[c.node];
+        if (sorted && l->part[c.node] != c.part) continue;
+        char buffer[16];
+        return cs_fail(b->err, CUTSET_BAD,
+                       "the plan's parts[%u].copies has %.*s out of order, or twice in the part: " ANEW,
+                       c.part, CS_FMT(cs_node_label(b->g, c.node, buffer)));
+    }
+    return CUTSET_OK;
+}
+
+/* Does each part, copies included, run makers before readers, and take values from earlier parts
+ * only? `made` is by value, zero. */
+static cutset_status check_runs(const binder *b, const cs_layout *l, uint32_t *made)
+{
+    const cs_graph *g = b->g;
+    for (uint32_t p = 0; p < l->n_parts; p++)
+        for (uint32_t i = l->run_start[p]; i < l->run_start[p + 1]; i++) {
+            const cs_node *n = &g->nodes.at[l->run[i]];
+            const uint32_t *args = cs_args(g, n), *outs = cs_outs(g, n);
+            for (uint32_t a = 0; a < cs_n_reads(n); a++) {
+                const uint32_t v = args[a];
+                if (v == CS_NONE || g->values.at[v].origin != CS_ORIGIN_NODE) continue;
+                if (made[v] == p + 1 || l->part[g->values.at[v].from] < p) continue;
+                char buffer[16];
+                return cs_fail(b->err, CUTSET_BAD,
+                               "the plan's parts[%u] runs %.*s before what it needs: " ANEW, p,
+                               CS_FMT(cs_node_label(g, l->run[i], buffer)));
+            }
+            for (uint32_t o = 0; o < n->n_out; o++)
+                if (outs[o] != CS_NONE) made[outs[o]] = p + 1;
+        }
+    return CUTSET_OK;
+}
+
+static cutset_status check_copied(const binder *b, const cs_layout *l)
+{
+    if (b->copies.len == 0) return CUTSET_OK;
+    uint32_t *rank = cs_alloc(b->g->nodes.len, sizeof *rank);
+    uint32_t *made = cs_zalloc(b->g->values.len, sizeof *made);
+    cutset_status status = rank && made ? CUTSET_OK : cs_fail_memory(b->err);
+    for (uint32_t i = 0; status == CUTSET_OK && i < b->g->nodes.len; i++)
+        rank[b->g->topo[i]] = i;
+    if (status == CUTSET_OK) status = check_copies(b, l, rank);
+    if (status == CUTSET_OK) status = check_runs(b, l, made);
+    cs_free(rank);
+    cs_free(made);
     return status;
 }
 
@@ -196,9 +282,9 @@ static bool readers_fit(const binder *b, const cs_layout *l, const cs_boundary *
     const uint32_t *to = b->plan->readers.at + boundary->to;
     if (!ascending(to, boundary->n_to)) return false;
     uint32_t found = 0;
-    for (uint32_t i = g->use[v]; i < g->use[v + 1]; i++) {
-        const uint32_t p = l->part[g->user[i]];
-        if (p == boundary->from || stamp[p] == mark) continue;
+    cs_takers t = {.l = l, .value = v};
+    for (uint32_t p; (p = cs_layout_taker(&t)) != CS_NONE;) {
+        if (stamp[p] == mark) continue;
         stamp[p] = mark;
         found++;
     }
@@ -213,11 +299,8 @@ static size_t crossing(const binder *b, const cs_layout *l)
     const cs_graph *g = b->g;
     size_t count = 0;
     for (uint32_t v = 0; v < g->values.len; v++) {
-        if (g->values.at[v].origin != CS_ORIGIN_NODE) continue;
-        bool crosses = false;
-        for (uint32_t i = g->use[v]; !crosses && i < g->use[v + 1]; i++)
-            crosses = l->part[g->user[i]] != l->part[g->values.at[v].from];
-        count += crosses;
+        cs_takers t = {.l = l, .value = v};
+        count += g->values.at[v].origin == CS_ORIGIN_NODE && cs_layout_taker(&t) != CS_NONE;
     }
     return count;
 }
@@ -277,7 +360,9 @@ static cutset_status check_layout(binder *b)
     const cutset_plan *plan = b->plan;
     const uint32_t n_parts = (uint32_t)plan->parts.len;
     cs_layout l = {0};
-    cutset_status status = cs_layout_take(&l, b->g, plan->nodes.at, b->start, n_parts, b->err);
+    cutset_status status = cs_layout_take(&l, b->g, plan->nodes.at, b->start, n_parts, b->copies.at,
+                                          (uint32_t)b->copies.len, b->err);
+    if (status == CUTSET_OK) status = check_copied(b, &l);
     for (uint32_t p = 0; status == CUTSET_OK && p < n_parts; p++) {
         const cs_part *part = &plan->parts.at[p];
         const uint32_t *at = l.io_start + 2 * (size_t)p;
@@ -312,6 +397,12 @@ cutset_status cs_plan_bind(cutset_plan *plan, const cs_graph *graph, uint64_t ha
                        "the model has changed since the plan was made: plan has xxh3:%016" PRIx64
                        ", model has xxh3:%016" PRIx64 ": plan it again",
                        plan->model_hash, hash);
+    for (size_t p = 0; p < plan->parts.len; p++)
+        if (plan->parts.at[p].block != 0)
+            return cs_fail(err, CUTSET_BAD,
+                           "the plan's parts[%zu] is of the nested block %.*s: plans with such parts "
+                           "are read by cutset.torchscript only",
+                           p, CS_FMT(cs_strtab_get(&plan->names, plan->parts.at[p].block)));
     plan->bound = false;
     binder b = {.plan = plan, .g = graph, .n_strings = plan->names.text.len, .err = err};
     b.id_of = cs_alloc(b.n_strings, sizeof *b.id_of);
@@ -324,5 +415,6 @@ cutset_status cs_plan_bind(cutset_plan *plan, const cs_graph *graph, uint64_t ha
     cs_free(b.start);
     cs_free(position);
     cs_vec_fini(&b.text);
+    cs_vec_fini(&b.copies);
     return status;
 }

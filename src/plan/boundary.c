@@ -4,7 +4,9 @@
  * inside one engine. Where its producer and all its readers run on one accelerator they are tied
  * (one atom); else the accelerated end goes to the host, which may put further values on a
  * boundary: a worklist runs until nothing changes. A pinned node stays, with a note.
- * `no_cross` marks values that may not cross at all, because nobody knows their rank.
+ * `no_cross` marks values that may not cross at all, because nobody knows their rank. A list crosses
+ * nothing, not even from host part to host part; with tensors_only no other scalar passes in or out
+ * of an engine either.
  * Cost: linear, each node is demoted at most once.
  */
 #include "plan/work.h"
@@ -35,9 +37,13 @@ static bool queue_around(cs_work *w, queue *q, uint32_t node)
 static const char *forbidden(const cs_work *w, uint32_t value, int32_t t, bool input)
 {
     if (w->no_cross[value]) return "its rank is unknown";
+    const uint8_t kind = w->g->values.at[value].kind;
     const char *why = NULL;
-    if (t == CS_HOST ||
-        cs_target_may_cross(w->targets[t], w->g->pool, w->g->values.at[value].type, input, &why))
+    if (kind == CS_VALUE_LIST) return "a list may not cross a border";
+    if (t == CS_HOST) return NULL;
+    if (kind != CS_VALUE_TENSOR && w->opts->tensors_only)
+        return "only tensors pass in and out of engines";
+    if (cs_target_may_cross(w->targets[t], w->g->pool, w->g->values.at[value].type, input, &why))
         return NULL;
     return why ? why : "its type cannot cross an engine's boundary";
 }
@@ -91,7 +97,7 @@ static cutset_status tie(cs_work *w, cutset_error *err)
         const cs_value *v = &w->g->values.at[value];
         if (v->origin != CS_ORIGIN_NODE || w->g->use[value] == w->g->use[value + 1]) continue;
         int32_t from = w->target[v->from];
-        if (from == CS_HOST && !w->no_cross[value]) continue;
+        if (from == CS_HOST && !w->no_cross[value] && v->kind != CS_VALUE_LIST) continue;
         if (!forbidden(w, value, from, false) && !forbidden(w, value, from, true)) continue;
         for (uint32_t u = w->g->use[value]; u < w->g->use[value + 1]; u++)
             if (w->target[w->g->user[u]] == from &&
@@ -101,7 +107,8 @@ static cutset_status tie(cs_work *w, cutset_error *err)
     return CUTSET_OK;
 }
 
-cutset_status cs_boundary_settle(cs_work *w, cutset_error *err)
+/* One pass over all values, and what it sets off. */
+static cutset_status settle_all(cs_work *w, cutset_error *err)
 {
     cs_arena_mark mark = cs_arena_note(&w->arena);
     queue q = {0};
@@ -117,5 +124,17 @@ cutset_status cs_boundary_settle(cs_work *w, cutset_error *err)
     }
     cs_vec_fini(&q.todo);
     cs_arena_release(&w->arena, mark);
-    return s ? s : tie(w, err);
+    return s;
+}
+
+cutset_status cs_boundary_settle(cs_work *w, cutset_error *err)
+{
+    cutset_status s = CUTSET_OK;
+    for (bool again = true; !s && again;) { /* each rule may set off the other */
+        again = false;
+        s = settle_all(w, err);
+        if (!s) s = cs_values_settle(w, &again, err);
+    }
+    if (!s) s = tie(w, err);
+    return s ? s : cs_values_tie(w, err);
 }

@@ -178,11 +178,18 @@ static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs 
     spell_need(w, a, atom, e.bytes, what, sizeof what);
     cs_format_size(e.budget, human);
     if (n_over > 1) snprintf(others, sizeof others, ", the largest of %u that are", n_over);
-    return cs_fail(err, CUTSET_NO,
-                   "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
-                   what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human,
-                   others, a->pinned[atom] ? "; it is pinned" : "",
-                   a->pinned[atom] ? "keep" : "host or keep");
+    cs_fail(err, CUTSET_NO,
+            "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
+            what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human,
+            others, a->pinned[atom] ? "; it is pinned" : "",
+            a->pinned[atom] ? "keep" : "host or keep");
+    cs_error_about(err, CUTSET_ABOUT_BUDGET, e.bytes, e.budget);
+    for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++) {
+        char buffer[16];
+        cs_span label = cs_node_label(w->g, a->node[i], buffer);
+        cs_error_name(err, label.at, label.len);
+    }
+    return CUTSET_NO;
 }
 
 static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom,

@@ -2,7 +2,8 @@
  *
  *     assign -> groups -> boundary rules -> patterns
  *     then until nothing more goes to the host or breaks:
- *         contract -> costs -> atoms over the budget -> slots or packing -> --min-nodes
+ *         contract -> costs -> atoms over the budget -> slots or packing, --min-nodes,
+ *         --max-engines -> bookends
  *     then host parts, bounds, certificate, what each refusal costs
  *
  * The loop ends because a round that repeats has moved a node to the host or broken a pattern.
@@ -12,10 +13,8 @@
 
 #include "plan/work.h"
 
-#define SINGLE_STEPS 64 /* rounds of --min-nodes that demote one engine; then all short ones */
 #define RANK_ROUNDS 8   /* attempts to move cuts away from values of unknown rank */
 #define CONNECTED_WORK (1u << 26) /* atoms looked at for the bound of connected engines */
-#define SAVED_WORK (1u << 25)     /* atoms looked at for engines_saved_if_supported */
 
 typedef struct outcome {
     cs_atoms atoms;
@@ -23,6 +22,7 @@ typedef struct outcome {
     cs_levels levels;
     cs_labels labels;
     cs_bound bound;
+    bool searched; /* labels.engines is the fewest, by search */
 } outcome;
 
 static bool several_targets(const cs_work *w, const cs_atoms *a)
@@ -35,62 +35,6 @@ static bool several_targets(const cs_work *w, const cs_atoms *a)
         first = a->target[v];
     }
     return false;
-}
-
-static cutset_status demote_atom(cs_work *w, const cs_atoms *a, uint32_t atom, uint64_t size,
-                                 cutset_error *err)
-{
-    cs_str why;
-    cutset_status s =
-        size ? cs_words(w, &why, err, "its engine would have %llu nodes, under --min-nodes %lld",
-                        (unsigned long long)size, (long long)w->opts->min_nodes)
-             : cs_words(w, &why, err, "no engine of --min-nodes %lld can hold it",
-                        (long long)w->opts->min_nodes);
-    for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
-        cs_to_host(w, a->node[i], CS_RULE_SIZE, why);
-    return s;
-}
-
-/* Slots of a plan without budgets for one accelerator, --min-nodes honoured. */
-static cutset_status exact_slots(cs_work *w, outcome *o, bool *changed, cutset_error *err)
-{
-    if (w->opts->min_nodes < 2) {
-        o->labels.engines = o->levels.r;
-        return cs_levels_slots(&o->atoms, &w->arena, o->labels.slot) ? CUTSET_OK
-                                                                     : cs_fail_memory(err);
-    }
-    bool *demote = cs_arena_zalloc(&w->arena, o->atoms.n, sizeof *demote);
-    if (!demote) return cs_fail_memory(err);
-    cutset_status s = cs_demote(w, &o->atoms, &w->arena, demote, &o->labels, err);
-    for (uint32_t v = 0; !s && v < o->atoms.n; v++)
-        if (demote[v]) {
-            *changed = true;
-            s = demote_atom(w, &o->atoms, v, 0, err);
-        }
-    return s;
-}
-
-/* Packed engines below --min-nodes: the smallest goes to the host (all of them after many rounds). */
-static cutset_status drop_short_engines(cs_work *w, outcome *o, uint32_t round, bool *changed,
-                                        cutset_error *err)
-{
-    const cs_atoms *a = &o->atoms;
-    uint64_t least = (uint64_t)w->opts->min_nodes;
-    uint64_t *size = cs_arena_zalloc(&w->arena, (size_t)o->labels.engines + 1, sizeof *size);
-    if (!size) return cs_fail_memory(err);
-    for (uint32_t v = 0; v < a->n; v++) /* a pinned atom makes its engine large enough */
-        size[o->labels.slot[v]] += a->pinned[v] ? least : cs_atom_size(a, v);
-    uint32_t smallest = 0;
-    for (uint32_t k = 1; k <= o->labels.engines; k++)
-        if (size[k] < least && (!smallest || size[k] < size[smallest])) smallest = k;
-    cutset_status s = CUTSET_OK;
-    for (uint32_t v = 0; smallest && !s && v < a->n; v++) {
-        uint32_t k = o->labels.slot[v];
-        if (!k || (round < SINGLE_STEPS ? k != smallest : size[k] >= least)) continue;
-        *changed = true;
-        s = demote_atom(w, a, v, size[k], err);
-    }
-    return s;
 }
 
 /* Engines of one connected piece each: the better of early and late levels, without a budget. */
@@ -123,12 +67,16 @@ static cutset_status place(cs_work *w, outcome *o, uint32_t round, bool *changed
     const cs_costs *costs = w->budget ? &o->costs : NULL;
     cutset_status s = cs_bounds(w, a, costs, &o->levels, &w->arena, &o->bound, err);
     if (s) return s;
-    bool packed = w->budget || several_targets(w, a);
-    if (!packed && !w->opts->connected) return exact_slots(w, o, changed, err);
+    bool packed = w->budget || several_targets(w, a), placed;
+    o->searched = false;
+    s = cs_sizes_place(w, a, costs, &o->levels, packed, &o->labels, &placed, &o->searched, changed,
+                       err);
+    if (s || placed) return s;
     if (packed) s = cs_pack(w, a, costs, &o->levels, o->bound.value, &w->arena, &o->labels, err);
     if (!s && w->opts->connected) s = connected_slots(w, o, packed, err);
-    if (!s && w->opts->min_nodes > 1) s = drop_short_engines(w, o, round, changed, err);
-    return s;
+    if (!s && o->labels.engines > o->bound.value)
+        s = cs_sizes_search(w, a, costs, &o->labels, &o->searched, err);
+    return s ? s : cs_sizes_trim(w, a, &o->labels, round, changed, err);
 }
 
 /* Rounds until nothing changes. */
@@ -141,6 +89,8 @@ static cutset_status settle(cs_work *w, outcome *o, cutset_error *err)
         if (!s && w->budget) s = cs_costs_build(w, &o->atoms, &w->arena, &o->costs, err);
         if (!s && w->budget) s = cs_oversize(w, &o->atoms, &o->costs, &changed, err);
         if (!s && !changed) s = place(w, o, round, &changed, err);
+        if (!s && !changed && w->opts->bookends)
+            s = cs_bookends(w, &o->atoms, &o->labels, &changed, err);
         if (!s && !changed)
             s = cs_labels_stab(&o->labels, &o->atoms, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
         if (s || !changed) return s;
@@ -251,22 +201,14 @@ static cutset_status avoid_unranked(cs_work *w, outcome *o, cutset_error *err)
 static cutset_status price_refusals(cs_work *w, const outcome *o, cutset_error *err)
 {
     const cs_atoms *a = &o->atoms;
-    if (w->budget || w->n_targets != 1 || w->opts->connected || w->opts->min_nodes > 1)
+    if (w->budget || w->n_targets != 1 || w->opts->connected || w->opts->min_nodes > 1 ||
+        w->opts->max_engines)
         return CUTSET_OK;
-    int32_t *target = cs_arena_dup(&w->arena, a->target, a->n * sizeof *target);
-    uint32_t *lam = cs_arena_alloc(&w->arena, a->n, sizeof *lam);
-    if (!target || !lam) return cs_fail_memory(err);
-    uint64_t work = 0;
-    for (uint32_t v = 0; v < a->n; v++) {
-        uint32_t node = a->node[a->first[v]];
-        if (a->target[v] != CS_HOST || cs_atom_size(a, v) > 1) continue;
-        if ((work += a->n) > SAVED_WORK) break;
-        target[v] = 0;
-        uint32_t r = cs_levels_path_bound(a, target, lam);
-        target[v] = CS_HOST;
-        uint32_t saved = r < o->levels.r ? o->levels.r - r : 0;
-        w->reason[node].saved = saved < INT32_MAX ? (int32_t)saved : INT32_MAX;
-    }
+    bool *saved = cs_arena_alloc(&w->arena, a->n, sizeof *saved);
+    if (!saved || !cs_levels_saved(a, &o->levels, &w->arena, saved)) return cs_fail_memory(err);
+    for (uint32_t v = 0; v < a->n; v++)
+        if (a->target[v] == CS_HOST && cs_atom_size(a, v) == 1)
+            w->reason[a->node[a->first[v]]].saved = saved[v];
     return CUTSET_OK;
 }
 
@@ -281,8 +223,9 @@ static bool connected_pieces(cs_work *w, const cs_atoms *a, cs_labels *pieces)
 }
 
 /* Connected engines: each piece needs as many as a path has stretches of it, as if all else were
- * host (theory: section 4). Pieces beyond CONNECTED_WORK atoms in all count one each. The
- * certificate holds the paths one after the other. */
+ * host (theory: section 4): one, unless a path leaves and enters it again. Of these, pieces beyond
+ * CONNECTED_WORK atoms in all count one each too. The certificate holds the paths one after the
+ * other. */
 static cutset_status raise_connected_bound(cs_work *w, outcome *o, cs_ids *certificate,
                                            cutset_error *err)
 {
@@ -290,8 +233,17 @@ static cutset_status raise_connected_bound(cs_work *w, outcome *o, cs_ids *certi
     cs_labels pieces;
     int32_t *only = cs_arena_alloc(&w->arena, a->n, sizeof *only);
     if (!only || !connected_pieces(w, a, &pieces)) return cs_fail_memory(err);
+    uint32_t *first = cs_arena_alloc(&w->arena, (size_t)pieces.engines + 1, sizeof *first);
+    bool *again = cs_arena_alloc(&w->arena, (size_t)pieces.engines + 1, sizeof *again);
+    if (!first || !again || !cs_labels_reentered(w, &pieces, a, first, again))
+        return cs_fail_memory(err);
     uint64_t work = 0, sum = 0;
     for (uint32_t k = 1; k <= pieces.engines; k++) {
+        if (!again[k]) {
+            sum++;
+            if (!cs_vec_push(certificate, a->node[a->first[first[k]]])) return cs_fail_memory(err);
+            continue;
+        }
         cs_arena_mark mark = cs_arena_note(&w->arena);
         cs_levels l;
         if ((work += a->n) > CONNECTED_WORK) {
@@ -323,7 +275,11 @@ static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_erro
     cutset_status s =
         w->opts->connected ? raise_connected_bound(w, o, &certificate, err) : CUTSET_OK;
     const bool raised = o->bound.value > before; /* then it has brought its own certificate */
-    if (!s && !certificate.len && !raised &&
+    if (!s && o->searched && o->labels.engines > o->bound.value) {
+        o->bound.value = o->labels.engines;
+        o->bound.kind = CS_BOUND_SEARCH;
+        certificate.len = 0;
+    } else if (!s && !certificate.len && !raised &&
         !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena, &certificate))
         s = cs_fail_memory(err);
     out->engines = o->labels.engines;
@@ -334,41 +290,19 @@ static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_erro
     return s;
 }
 
-/* Numbers the parts: gap 0, engine 1, gap 1, engine 2 ...; empty gaps are none. */
-static cutset_status number_parts(cs_work *w, const outcome *o, cs_decision *out, cutset_error *err)
-{
-    const cs_atoms *a = &o->atoms;
-    size_t places = (size_t)o->labels.engines * 2 + 1;
-    uint32_t *id = cs_arena_zalloc(&w->arena, places, sizeof *id);
-    out->n_nodes = w->n_nodes;
-    out->part = cs_alloc(w->n_nodes, sizeof *out->part);
-    out->part_target = cs_alloc(o->labels.parts, sizeof *out->part_target);
-    out->part_oversized = cs_zalloc(o->labels.parts, sizeof *out->part_oversized);
-    if (!id || !out->part || !out->part_target || !out->part_oversized) return cs_fail_memory(err);
-    for (uint32_t v = 0; v < w->n_nodes; v++)
-        id[position(o, v)] = 1;
-    for (size_t p = 0; p < places; p++)
-        id[p] = id[p] ? out->n_parts++ : CS_NONE;
-    for (uint32_t v = 0; v < w->n_nodes; v++) {
-        out->part[v] = id[position(o, v)];
-        out->part_target[out->part[v]] = w->target[v];
-        out->part_oversized[out->part[v]] |= a->oversized[a->of[v]];
-    }
-    return CUTSET_OK;
-}
-
 static cutset_status decide(cs_work *w, cs_decision *out, cutset_error *err)
 {
     outcome o = {0};
     cutset_status s = cs_assign(w, err);
     if (!s) s = cs_groups(w, err);
+    if (!s) s = cs_values_init(w, err);
     if (!s) s = cs_boundary_settle(w, err);
     if (!s) s = cs_patterns(w, err);
     if (!s) s = settle(w, &o, err);
     if (!s && w->source->onnx) s = avoid_unranked(w, &o, err);
     if (!s) s = price_refusals(w, &o, err);
     if (!s) s = prove(w, &o, out, err);
-    return s ? s : number_parts(w, &o, out, err);
+    return s ? s : cs_number_parts(w, &o.atoms, &o.labels, out, err);
 }
 
 cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_source *source,
@@ -392,6 +326,7 @@ cutset_status cs_decide(cs_decision *out, cutset_plan *plan, const cs_plan_sourc
     cs_vec_fini(&w.matches);
     cs_vec_fini(&w.match_nodes);
     cs_vec_fini(&w.ties);
+    cs_values_fini(&w);
     cs_vec_fini(&w.group_names);
     cs_vec_fini(&w.group_heads);
     cs_arena_fini(&w.arena);
@@ -406,5 +341,6 @@ void cs_decision_fini(cs_decision *d)
     cs_free(d->part_oversized);
     cs_free(d->reasons);
     cs_free(d->certificate);
+    cs_free(d->copies);
     *d = (cs_decision){0};
 }

@@ -16,6 +16,10 @@ typedef struct cs_reason { /* why a node is on the host; rule NONE: it is not, o
     int32_t saved;  /* engines saved if it were supported, or -1 */
 } cs_reason;
 
+typedef struct cs_copy { /* `node`, whose own part is another, is repeated in `part` */
+    uint32_t part, node;
+} cs_copy;
+
 typedef struct cs_decision {
     uint32_t n_nodes, n_parts;
     uint32_t *part;       /* by node: part id; ids are an order of the quotient graph */
@@ -26,6 +30,8 @@ typedef struct cs_decision {
     cs_bound_kind bound_kind;
     uint32_t *certificate; /* node ids */
     uint32_t n_certificate;
+    cs_copy *copies; /* by part, then topological order (repeat.c) */
+    uint32_t n_copies;
 } cs_decision;
 
 /* Notes and sentences are interned in plan->names, notes also listed in plan->notes.

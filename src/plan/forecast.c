@@ -1,15 +1,16 @@
 /* Forecasts of each part: weights, memory while it is built and runs, the peak of its activations.
  *
- * Weights: the storages behind the values that the part's nodes read, and all storages inside the
- * bodies of its nodes (a body is carried whole), each counted once. What a body captures stands
+ * Weights: the storages behind the values that the part's nodes and copies read, and all storages
+ * inside their bodies (a body is carried whole), each counted once. What a body captures stands
  * among the reads of the node that owns it, so a captured weight is seen there.
  *
- * Activation peak, over the part's nodes in execution order: all inputs and outputs of the part,
+ * Activation peak, over nodes and copies in execution order: all inputs and outputs of the part,
  * which stay throughout, and the inner values, each from the node that makes it to its last reader;
- * a node's inputs and outputs live together. No operator works in place or gives a view. Sums are
- * of 128 bits, because a single value may already have INT64_MAX bytes (that or more).
+ * a node's inputs and outputs live together. No operator works in place or gives a view; what is no
+ * tensor takes nothing. Sums are of 128 bits, because a single value may already have INT64_MAX
+ * bytes (that or more).
  *
- * Cost: O(n + m). Memory: 4 bytes a node, a value and a storage.
+ * Cost: O(n + m + copies). Memory: 8 bytes a value, 4 bytes a storage.
  */
 #include "plan/assemble.h"
 
@@ -22,8 +23,8 @@ typedef struct forecast {
     const cs_layout *l;
     const cs_graph *g;
     uint32_t *storage;     /* stamps, by storage */
-    uint32_t *position;    /* by node, in l->order */
-    uint32_t *last;        /* by value: its last reader's position + 1; 0 = none, or freed */
+    uint32_t *made;        /* stamps, by value: made in the part, and not handed on by it */
+    uint32_t *last;        /* by value: its last reader's place in l->run + 1; 0 = none, or freed */
     CS_VEC(uint32_t) need; /* stamps, by string of the plan */
 } forecast;
 
@@ -57,8 +58,8 @@ static void forecast_weights(forecast *f, cs_part *part, const cs_memory_model *
         part->host_build_bytes = memory->host_base;
         part->device_bytes = memory->device_base;
     }
-    for (uint32_t i = 0; i < part->n_node; i++)
-        cs_node_storages(f->g, &f->g->nodes.at[f->l->order[part->node + i]], take_storage, &t);
+    for (uint32_t i = f->l->run_start[part->id]; i < f->l->run_start[part->id + 1]; i++)
+        cs_node_storages(f->g, &f->g->nodes.at[f->l->run[i]], take_storage, &t);
 }
 
 /* ---- what a forecast lacks ---- */
@@ -137,10 +138,7 @@ static bool need_value(forecast *f, const cs_part *part, uint32_t v)
 
 /* ---- activations ---- */
 
-static int64_t value_bytes(const forecast *f, uint32_t v)
-{
-    return cs_type_bytes(f->g->pool, f->g->values.at[v].type);
-}
+static int64_t value_bytes(const forecast *f, uint32_t v) { return cs_value_bytes(f->g, v); }
 
 /* Adds the needs of every value of unknown size in the part. */
 static bool find_needs(forecast *f, const cs_part *part)
@@ -149,8 +147,8 @@ static bool find_needs(forecast *f, const cs_part *part)
     for (uint32_t i = at[0]; i < at[1]; i++)
         if (value_bytes(f, f->l->io.at[i]) < 0 && !need_value(f, part, f->l->io.at[i]))
             return false;
-    for (uint32_t i = 0; i < part->n_node; i++) {
-        const cs_node *n = &f->g->nodes.at[f->l->order[part->node + i]];
+    for (uint32_t i = f->l->run_start[part->id]; i < f->l->run_start[part->id + 1]; i++) {
+        const cs_node *n = &f->g->nodes.at[f->l->run[i]];
         const uint32_t *outs = cs_outs(f->g, n);
         for (uint32_t o = 0; o < n->n_out; o++)
             if (outs[o] != CS_NONE && value_bytes(f, outs[o]) < 0 && !need_value(f, part, outs[o]))
@@ -159,40 +157,49 @@ static bool find_needs(forecast *f, const cs_part *part)
     return true;
 }
 
-/* Notes where each inner value is read last. */
-static void find_last(forecast *f)
+/* Does the part hand on `v`, which its node `node` makes? A copy's values stay inside. */
+static bool leaves(const forecast *f, const cs_part *part, uint32_t node, uint32_t v)
 {
-    const cs_graph *g = f->g;
-    for (size_t v = 0; v < g->values.len; v++) {
-        if (g->values.at[v].origin != CS_ORIGIN_NODE || f->l->leaves[v]) continue;
-        for (uint32_t i = g->use[v]; i < g->use[v + 1]; i++) {
-            const uint32_t at = f->position[g->user[i]];
-            if (at >= f->last[v]) f->last[v] = at + 1;
-        }
+    return f->l->leaves[v] && f->l->part[node] == part->id;
+}
+
+/* Notes where each inner value is read last. */
+static void find_last(forecast *f, const cs_part *part)
+{
+    for (uint32_t i = f->l->run_start[part->id]; i < f->l->run_start[part->id + 1]; i++) {
+        const uint32_t node = f->l->run[i];
+        const cs_node *n = &f->g->nodes.at[node];
+        const uint32_t *args = cs_args(f->g, n), *outs = cs_outs(f->g, n);
+        for (uint32_t a = 0; a < cs_n_reads(n); a++)
+            if (args[a] != CS_NONE && f->made[args[a]] == part->id + 1) f->last[args[a]] = i + 1;
+        for (uint32_t o = 0; o < n->n_out; o++)
+            if (outs[o] != CS_NONE && !leaves(f, part, node, outs[o]))
+                f->made[outs[o]] = part->id + 1;
     }
 }
 
-/* The inner values that `node` makes; with `unread`, only those that nothing reads. */
-static wide inner_made(const forecast *f, const cs_node *node, bool unread)
+/* The inner values that the node makes; with `unread`, only those that the part does not read. */
+static wide inner_made(const forecast *f, const cs_part *part, uint32_t node, bool unread)
 {
-    const uint32_t *outs = cs_outs(f->g, node);
+    const cs_node *n = &f->g->nodes.at[node];
+    const uint32_t *outs = cs_outs(f->g, n);
     wide sum = 0;
-    for (uint32_t o = 0; o < node->n_out; o++) {
+    for (uint32_t o = 0; o < n->n_out; o++) {
         const uint32_t v = outs[o];
-        if (v == CS_NONE || f->l->leaves[v]) continue;
-        if (unread && f->g->use[v] != f->g->use[v + 1]) continue;
+        if (v == CS_NONE || leaves(f, part, node, v)) continue;
+        if (unread && f->last[v] != 0) continue;
         sum += (uint64_t)value_bytes(f, v);
     }
     return sum;
 }
 
-/* The inner values whose last reader is the node at `position`, each once: marks them freed. */
-static wide inner_freed(forecast *f, const cs_node *node, uint32_t position)
+/* The inner values whose last reader is the node at place `i`, each once: marks them freed. */
+static wide inner_freed(forecast *f, const cs_node *node, uint32_t i)
 {
     const uint32_t *args = cs_args(f->g, node);
     wide sum = 0;
     for (uint32_t a = 0; a < cs_n_reads(node); a++) {
-        if (args[a] == CS_NONE || f->last[args[a]] != position + 1) continue;
+        if (args[a] == CS_NONE || f->last[args[a]] != i + 1) continue;
         f->last[args[a]] = 0;
         sum += (uint64_t)value_bytes(f, args[a]);
     }
@@ -205,12 +212,13 @@ static int64_t activation_peak(forecast *f, const cs_part *part)
     wide resident = 0, inner = 0, peak = 0;
     for (uint32_t i = at[0]; i < at[2]; i++)
         resident += (uint64_t)value_bytes(f, f->l->io.at[i]);
-    for (uint32_t i = 0; i < part->n_node; i++) {
-        const cs_node *n = &f->g->nodes.at[f->l->order[part->node + i]];
-        inner += inner_made(f, n, false);
+    find_last(f, part);
+    for (uint32_t i = f->l->run_start[part->id]; i < f->l->run_start[part->id + 1]; i++) {
+        const uint32_t node = f->l->run[i];
+        inner += inner_made(f, part, node, false);
         if (inner > peak) peak = inner;
-        inner -= inner_made(f, n, true);
-        inner -= inner_freed(f, n, part->node + i);
+        inner -= inner_made(f, part, node, true);
+        inner -= inner_freed(f, &f->g->nodes.at[node], i);
     }
     resident += peak;
     return resident > INT64_MAX ? INT64_MAX : (int64_t)resident;
@@ -232,18 +240,13 @@ cutset_status cs_parts_forecast(cutset_plan *plan, const cs_layout *l,
     const cs_graph *g = l->graph;
     forecast f = {.plan = plan, .l = l, .g = g};
     f.storage = cs_zalloc(g->storages.len, sizeof *f.storage);
-    f.position = cs_alloc(g->nodes.len, sizeof *f.position);
+    f.made = cs_zalloc(g->values.len, sizeof *f.made);
     f.last = cs_zalloc(g->values.len, sizeof *f.last);
-    bool ok = f.storage != NULL && f.position != NULL && f.last != NULL;
-    if (ok) {
-        for (uint32_t i = 0; i < g->nodes.len; i++)
-            f.position[l->order[i]] = i;
-        find_last(&f);
-    }
+    bool ok = f.storage != NULL && f.made != NULL && f.last != NULL;
     for (size_t p = 0; ok && p < plan->parts.len; p++)
         ok = forecast_part(&f, &plan->parts.at[p], targets);
     cs_free(f.storage);
-    cs_free(f.position);
+    cs_free(f.made);
     cs_free(f.last);
     cs_vec_fini(&f.need);
     return ok ? CUTSET_OK : cs_fail_memory(err);

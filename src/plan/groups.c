@@ -30,7 +30,7 @@ static cutset_status add_text_groups(cs_work *w, cutset_error *err)
     for (size_t i = 0; i < w->g->groups.len; i++) {
         const cs_group *group = &w->g->groups.at[i];
         const uint32_t *member = w->g->members.at + group->member;
-        if (!group->n_member) continue;
+        if (!group->n_member || group->soft) continue;
         for (uint32_t k = 1; k < group->n_member; k++)
             cs_union(w->group, member[0], member[k]);
         w->grouped |= group->n_member > 1;
@@ -54,13 +54,14 @@ static cutset_status add_named_group(cs_work *w, const char *text, cutset_error 
     cs_ids ids = {0};
     cutset_status s = CUTSET_OK;
     for (const char *at = text; !s && at;) {
-        size_t len = name_length(at), before = ids.len;
+        size_t len = name_length(at);
+        bool some;
         if (!len)
             s = cs_fail(err, CUTSET_USAGE,
                         "--group '%s' has an empty name: write --group NAME,NAME", text);
-        else if (!cs_match_nodes(w->g, (cs_span){at, len}, false, &ids))
+        else if (!cs_match_nodes(w->source, (cs_span){at, len}, false, &ids, &some))
             s = cs_fail_memory(err);
-        else if (ids.len == before)
+        else if (!some)
             s = cs_fail(err, CUTSET_USAGE,
                         "--group %s: %.*s matches no node: inspect --text lists what nodes make",
                         text, (int)(len > 200 ? 200 : len), at);
@@ -146,8 +147,19 @@ static void spell_cycle(const cycle_search *c, char *text, size_t size)
     spell(c->w, " -> ", c->goal, text + len, size - len);
 }
 
-/* Writes "%n -> %b ~ %a -> %n" to `text`; "~" joins nodes of one group. */
-static bool print_cycle(cs_work *w, const cs_atoms *a, uint32_t goal, char *text, size_t size)
+/* Its nodes, last first. */
+static bool name_cycle(const cycle_search *c, cs_ids *out)
+{
+    bool ok = true;
+    for (uint32_t node = c->from[c->goal]; ok && node != c->goal; node = c->from[node])
+        ok = cs_vec_push(out, node);
+    return ok && cs_vec_push(out, c->goal);
+}
+
+/* Writes "%n -> %b ~ %a -> %n" to `text`; "~" joins nodes of one group. `nodes`: the same, last
+ * first. */
+static bool print_cycle(cs_work *w, const cs_atoms *a, uint32_t goal, char *text, size_t size,
+                        cs_ids *nodes)
 {
     cs_arena_mark mark = cs_arena_note(&w->arena);
     cycle_search c = {.w = w, .a = a, .atom = a->of[goal], .goal = goal, .ok = true};
@@ -161,11 +173,23 @@ static bool print_cycle(cs_work *w, const cs_atoms *a, uint32_t goal, char *text
         reach_all(&c, c.queue.at[i]);
     cs_vec_fini(&c.queue);
     if (c.closed) spell_cycle(&c, text, size);
+    if (c.closed) c.ok = name_cycle(&c, nodes) && c.ok;
     cs_arena_release(&w->arena, mark);
     return c.ok;
 }
 
 /* ---- a common target for each group ---- */
+
+/* The nodes at fault, last first, go into `err`. */
+static void name_nodes(const cs_work *w, const uint32_t *node, size_t n, cutset_error *err)
+{
+    cs_error_about(err, CUTSET_ABOUT_GROUP, 0, 0);
+    while (n-- > 0) {
+        char buffer[16];
+        cs_span label = cs_node_label(w->g, node[n], buffer);
+        cs_error_name(err, label.at, label.len);
+    }
+}
 
 static cutset_status infeasible(cs_work *w, const cs_atoms *a, uint32_t atom, uint32_t pinned,
                                 uint32_t other, cutset_error *err)
@@ -174,23 +198,36 @@ static cutset_status infeasible(cs_work *w, const cs_atoms *a, uint32_t atom, ui
     cs_span pl = cs_node_label(w->g, pinned, p);
     cs_span name = group_name(w, a, atom);
     const char *target = w->targets[w->target[pinned]]->name;
-    if (other == CS_NONE)
-        return cs_fail(err, CUTSET_NO,
-                       "group %.*s is infeasible: %%%.*s is pinned to an accelerator, and no "
-                       "accelerator takes all nodes of the group: split the group",
-                       CS_FMT(name), CS_FMT(pl));
+    const uint32_t both[2] = {other, pinned};
+    if (other == CS_NONE) {
+        cs_fail(err, CUTSET_NO,
+                "group %.*s is infeasible: %%%.*s is pinned to an accelerator, and no "
+                "accelerator takes all nodes of the group: split the group",
+                CS_FMT(name), CS_FMT(pl));
+        name_nodes(w, &pinned, 1, err);
+        return CUTSET_NO;
+    }
     cs_span ol = cs_node_label(w->g, other, o);
-    if (!print_cycle(w, a, other, cycle, sizeof cycle)) return cs_fail_memory(err);
-    if (cs_union_find(w->group, pinned) == cs_union_find(w->group, other) || !cycle[0])
-        return cs_fail(
-            err, CUTSET_NO,
-            "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s cannot run there: "
-            "take one of them out",
-            CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol));
-    return cs_fail(err, CUTSET_NO,
-                   "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s, which cannot run "
-                   "there, lies on the cycle %s (~ joins nodes of one group): split the group",
-                   CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol), cycle);
+    cs_ids nodes = {0};
+    if (!print_cycle(w, a, other, cycle, sizeof cycle, &nodes)) {
+        cs_vec_fini(&nodes);
+        return cs_fail_memory(err);
+    }
+    if (cs_union_find(w->group, pinned) == cs_union_find(w->group, other) || !cycle[0]) {
+        cs_fail(err, CUTSET_NO,
+                "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s cannot run there: "
+                "take one of them out",
+                CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol));
+        name_nodes(w, both, 2, err);
+    } else {
+        cs_fail(err, CUTSET_NO,
+                "group %.*s is infeasible: %%%.*s is pinned to %s and %%%.*s, which cannot run "
+                "there, lies on the cycle %s (~ joins nodes of one group): split the group",
+                CS_FMT(name), CS_FMT(pl), target, CS_FMT(ol), cycle);
+        name_nodes(w, nodes.at, nodes.len, err);
+    }
+    cs_vec_fini(&nodes);
+    return CUTSET_NO;
 }
 
 static cutset_status resolve_atom(cs_work *w, const cs_atoms *a, uint32_t atom, cutset_error *err)
@@ -233,6 +270,8 @@ cutset_status cs_groups(cs_work *w, cutset_error *err)
     w->group = new_classes(&w->arena, w->n_nodes);
     if (!w->group) return cs_fail_memory(err);
     cutset_status s = add_text_groups(w, err);
+    for (uint32_t v = 0; v < w->n_nodes; v++)
+        if (cs_leader(w->g, v) != CS_NONE) cs_union(w->group, v, cs_leader(w->g, v));
     for (size_t i = 0; !s && i < w->opts->n_groups; i++)
         s = add_named_group(w, w->opts->groups[i], err);
     if (s || !w->grouped) return s;
@@ -289,10 +328,13 @@ static cutset_status give_up_atom(cs_work *w, const cs_atoms *a, uint32_t atom, 
         char buffer[16];
         cs_span label = cs_node_label(w->g, node, buffer);
         if (w->target[node] == CS_HOST) continue;
-        if (w->pinned[node])
-            return cs_fail(err, CUTSET_NO,
-                           "%%%.*s is pinned, but %s: drop the pin or give the value a type",
-                           CS_FMT(label), "a value it shares may not cross a boundary");
+        if (w->pinned[node]) {
+            cs_fail(err, CUTSET_NO,
+                    "%%%.*s is pinned, but %s: drop the pin or give the value a type",
+                    CS_FMT(label), "a value it shares may not cross a boundary");
+            name_nodes(w, &node, 1, err);
+            return CUTSET_NO;
+        }
         cs_to_host(w, node, CS_RULE_BOUNDARY, why);
     }
     return s;
@@ -323,7 +365,12 @@ cutset_status cs_contract(cs_work *w, cs_arena *arena, cs_atoms *out, cutset_err
         for (uint32_t a = 0; a < out->n; a++)
             some |= mixed[a] = is_mixed(w, out, a);
         if (!some) return CUTSET_OK;
-        if (!cs_patterns_break(w, out, mixed)) {
+        if (cs_patterns_break(w, out, mixed)) {
+            /* without these patterns it may be right */
+        } else if (cs_values_break(w, out, mixed)) {
+            s = cs_boundary_settle(w, err);
+            if (s) return s;
+        } else {
             for (uint32_t a = 0; !s && a < out->n; a++)
                 if (mixed[a]) s = give_up_atom(w, out, a, err);
             if (!s) s = cs_boundary_settle(w, err);

@@ -7,7 +7,8 @@
  * tied), its size and, where it is small, its bytes. Bodies are hashed with their own value ids,
  * which are positions, not names.
  *
- * Attributes that are not decoded count by name only. Cost: O(n + m).
+ * Copies count like the part's own nodes. Attributes that are not decoded count by name only.
+ * Cost: O(n + m).
  */
 #include "plan/assemble.h"
 
@@ -238,10 +239,11 @@ static bool hash_part(part_hasher *p, cs_part *part, const cs_layout *l, uint64_
     p->part = part->id;
     p->values.next = p->storages.next = 0;
     cs_hasher_add_u64(p->h, target);
-    cs_hasher_add_u64(p->h, part->n_node);
+    const uint32_t first = l->run_start[part->id], end = l->run_start[part->id + 1];
+    cs_hasher_add_u64(p->h, end - first);
     bool ok = true;
-    for (uint32_t i = 0; ok && i < part->n_node; i++)
-        ok = add_node(p, l->order[part->node + i]);
+    for (uint32_t i = first; ok && i < end; i++)
+        ok = add_node(p, l->run[i]);
     const uint32_t *at = l->io_start + 2 * (size_t)part->id;
     cs_hasher_add_u64(p->h, at[2] - at[1]);
     for (uint32_t i = at[1]; ok && i < at[2]; i++)

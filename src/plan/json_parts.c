@@ -83,16 +83,20 @@ static cutset_status read_part_memory(const cs_cursor *c, cs_part *part)
     return CUTSET_OK;
 }
 
-/* What this version always writes in the same way. */
-static cutset_status read_part_fixed(cs_reader *r, const cs_cursor *c, const cs_part *part)
+static cutset_status read_copies(cs_reader *r, const cs_cursor *c, cs_part *part)
 {
-    cs_str block;
-    const json_t *copies;
-    size_t n;
-    PASS(cs_json_get_str(c, "block", &block));
-    if (block != 0) return cs_json_wrong(c, "block", "is not empty, as this version writes it");
-    PASS(cs_json_get_array(c, "copies", &copies, &n));
-    if (n > 0) return cs_json_wrong(c, "copies", "is not empty, as this version writes it");
+    cutset_plan *plan = r->plan;
+    const size_t first = plan->copy_label.len;
+    PASS(cs_json_get_strs(c, "copies", &plan->copy_label));
+    if (plan->copy_label.len > UINT32_MAX) return cs_json_wrong(c, "copies", "is too long");
+    part->copy = (uint32_t)first;
+    part->n_copy = (uint32_t)(plan->copy_label.len - first);
+    return CUTSET_OK;
+}
+
+/* A part must have the name that cutset gives it. */
+static cutset_status check_file(cs_reader *r, const cs_cursor *c, const cs_part *part)
+{
     const cs_str file = cs_part_file(r->plan, part->id, cs_plan_target_name(r->plan, part->target));
     if (file == CS_NONE) return cs_fail_memory(c->err);
     if (file != part->file)
@@ -130,7 +134,8 @@ static cutset_status read_part(cs_reader *r, const cs_cursor *top, size_t i, cs_
     part->id = (uint32_t)id;
     PASS(cs_read_target(r, &c, &part->target));
     PASS(cs_json_get_str(&c, "file", &part->file));
-    PASS(read_part_fixed(r, &c, part));
+    PASS(check_file(r, &c, part));
+    PASS(cs_json_get_str(&c, "block", &part->block));
     const size_t node = plan->node_label.len;
     PASS(cs_json_get_strs(&c, "nodes", &plan->node_label));
     if (plan->node_label.len > plan->model_nodes)
@@ -141,12 +146,36 @@ static cutset_status read_part(cs_reader *r, const cs_cursor *top, size_t i, cs_
     PASS(read_refs(r, &c, "inputs", &part->input, &part->n_input));
     PASS(read_refs(r, &c, "outputs", &part->output, &part->n_output));
     PASS(read_part_memory(&c, part));
+    PASS(read_copies(r, &c, part));
     const size_t need = plan->needs.len;
     PASS(cs_json_get_strs(&c, "needs", &plan->needs));
     part->need = (uint32_t)need;
     part->n_need = (uint32_t)(plan->needs.len - need);
     if ((part->n_need > 0) != (part->activation_peak < 0))
         return cs_json_wrong(&c, "needs", "does not go with activation_peak_bytes");
+    return CUTSET_OK;
+}
+
+/* A copy is a node of another part, and stands in a part once. */
+static cutset_status check_copies(const cs_reader *r, const cs_cursor *top, cs_map *where)
+{
+    const cutset_plan *plan = r->plan;
+    for (size_t p = 0; p < plan->parts.len; p++)
+        for (uint32_t i = 0; i < plan->parts.at[p].n_node; i++)
+            if (!cs_map_put(where, plan->node_label.at[plan->parts.at[p].node + i], (uint32_t)p))
+                return cs_fail_memory(top->err);
+    for (size_t p = 0; p < plan->parts.len; p++)
+        for (uint32_t i = 0; i < plan->parts.at[p].n_copy; i++) {
+            const cs_str label = plan->copy_label.at[plan->parts.at[p].copy + i];
+            const uint64_t key = (uint64_t)(p + 1) << 32 | label;
+            const uint32_t home = cs_map_get(where, label);
+            if (home == CS_NONE || home == p || cs_map_get(where, key) != CS_NONE)
+                return cs_json_wrong_at(top, "parts", p,
+                                        "repeats \"%.*s\", which is no node of another part, or "
+                                        "stands there twice",
+                                        CS_FMT(cs_strtab_get(&plan->names, label)));
+            if (!cs_map_put(where, key, 0)) return cs_fail_memory(top->err);
+        }
     return CUTSET_OK;
 }
 
@@ -168,7 +197,11 @@ cutset_status cs_read_parts(cs_reader *r, const cs_cursor *top)
     for (size_t i = 0; i < plan->outputs.len; i++)
         if (plan->outputs.at[i].from >= (int64_t)n)
             return cs_json_wrong_at(top, "model.outputs", i, "comes from no part");
-    return CUTSET_OK;
+    if (plan->copy_label.len == 0) return CUTSET_OK;
+    cs_map where = {0};
+    const cutset_status status = check_copies(r, top, &where);
+    cs_map_fini(&where);
+    return status;
 }
 
 /* ---- boundaries and types of values ---- */

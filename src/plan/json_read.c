@@ -188,23 +188,28 @@ static cutset_status read_option_targets(const cs_reader *r, const cs_cursor *c)
 
 static cutset_status read_options(cs_reader *r, const cs_cursor *top)
 {
-    static const char *const keys[] = {
-        "target",    "host-memory", "device-memory", "min-nodes", "min-benefit", "max-engines",
-        "oversize",  "objective",   "effort",        "pin",       "exclude",     "group",
-        "connected", "shape",       "dim",           "type",      NULL};
+    enum { ALWAYS = 16 }; /* the two that follow are there only where they are true */
+    const char *keys[ALWAYS + 3] = {
+        "target",   "host-memory", "device-memory", "min-nodes", "min-benefit", "max-engines",
+        "oversize", "objective",   "effort",        "pin",       "exclude",     "group",
+        "connected", "shape",      "dim",           "type"};
     static const char *const oversize[] = {"error", "host", "keep", NULL};
     static const char *const objective[] = {"engines", NULL};
     cs_plan_options *o = &r->plan->options;
     cs_cursor c;
     int word;
     int64_t effort;
+    const json_t *options = json_object_get(top->object, "options");
+    int n = ALWAYS;
+    if (json_object_get(options, "tensors-only")) keys[n++] = "tensors-only";
+    if (json_object_get(options, "bookends")) keys[n++] = "bookends";
     PASS(cs_json_enter(top, "options", keys, &c));
     PASS(read_option_targets(r, &c));
     PASS(cs_json_get_int_or_null(&c, "host-memory", 1, INT64_MAX, 0, &o->host_memory));
     PASS(cs_json_get_int_or_null(&c, "device-memory", 1, INT64_MAX, 0, &o->device_memory));
     PASS(cs_json_get_int(&c, "min-nodes", 0, INT64_MAX, &o->min_nodes));
     PASS(cs_json_get_null(&c, "min-benefit"));
-    PASS(cs_json_get_null(&c, "max-engines"));
+    PASS(cs_json_get_int_or_null(&c, "max-engines", 1, INT64_MAX, 0, &o->max_engines));
     PASS(cs_json_get_word(&c, "oversize", oversize, &word));
     o->oversize = (cutset_oversize)word;
     PASS(cs_json_get_word(&c, "objective", objective, &word));
@@ -214,6 +219,9 @@ static cutset_status read_options(cs_reader *r, const cs_cursor *top)
     PASS(cs_json_get_strs(&c, "exclude", &o->excludes));
     PASS(cs_json_get_strs(&c, "group", &o->groups));
     PASS(cs_json_get_bool(&c, "connected", &o->connected));
+    for (int k = ALWAYS; k < n; k++)
+        PASS(cs_json_get_bool(&c, keys[k],
+                              keys[k][0] == 't' ? &o->tensors_only : &o->bookends));
     PASS(cs_json_get_strs(&c, "shape", &o->shapes));
     PASS(cs_json_get_strs(&c, "dim", &o->dims));
     return cs_json_get_strs(&c, "type", &o->types);

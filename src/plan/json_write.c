@@ -128,8 +128,8 @@ static void put_options(writer *w)
     put_int_or_null(w, "host-memory", o->host_memory, o->host_memory > 0);
     put_int_or_null(w, "device-memory", o->device_memory, o->device_memory > 0);
     cs_json_put_int(&w->j, "min-nodes", o->min_nodes);
-    cs_json_put_null(&w->j, "min-benefit"); /* these three are not in this version */
-    cs_json_put_null(&w->j, "max-engines");
+    cs_json_put_null(&w->j, "min-benefit"); /* not in this version */
+    put_int_or_null(w, "max-engines", o->max_engines, o->max_engines > 0);
     cs_json_put_text(&w->j, "oversize", cs_oversize_name(o->oversize));
     cs_json_put_text(&w->j, "objective", "engines");
     cs_json_put_int(&w->j, "effort", o->effort);
@@ -137,6 +137,8 @@ static void put_options(writer *w)
     put_strings(w, "exclude", &o->excludes, 0, o->excludes.len);
     put_strings(w, "group", &o->groups, 0, o->groups.len);
     cs_json_put_bool(&w->j, "connected", o->connected);
+    if (o->tensors_only) cs_json_put_bool(&w->j, "tensors-only", true);
+    if (o->bookends) cs_json_put_bool(&w->j, "bookends", true);
     put_strings(w, "shape", &o->shapes, 0, o->shapes.len);
     put_strings(w, "dim", &o->dims, 0, o->dims.len);
     put_strings(w, "type", &o->types, 0, o->types.len);
@@ -190,7 +192,7 @@ static void put_part(writer *w, const cs_part *part)
     cs_json_object(&w->j);
     cs_json_put_int(&w->j, "id", part->id);
     cs_json_put_string(&w->j, "target", cs_plan_target_name(plan, part->target));
-    cs_json_put_text(&w->j, "block", "");
+    put_str(w, "block", part->block);
     put_str(w, "file", part->file);
     put_strings(w, "nodes", &plan->node_label, part->node, part->n_node);
     put_ops(w, part);
@@ -205,7 +207,7 @@ static void put_part(writer *w, const cs_part *part)
     put_hash(w, "hash", part->hash);
     put_int_or_null(w, "same_as", part->same_as, part->same_as >= 0);
     put_int_or_null(w, "same_structure", part->same_structure, part->same_structure >= 0);
-    put_strings(w, "copies", NULL, 0, 0);
+    put_strings(w, "copies", &plan->copy_label, part->copy, part->n_copy);
     put_strings(w, "needs", &plan->needs, part->need, part->n_need);
     cs_json_end(&w->j);
 }

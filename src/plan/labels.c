@@ -96,3 +96,30 @@ bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena)
     cs_arena_release(arena, mark);
     return true;
 }
+
+/* A path leaves an engine and comes back exactly if contracting all engines pulls more into its
+ * atom: what lies between closes a cycle. */
+bool cs_labels_reentered(cs_work *w, const cs_labels *l, const cs_atoms *a, uint32_t *first,
+                         bool *again)
+{
+    const cs_arena_mark mark = cs_arena_note(&w->arena);
+    uint32_t *size = cs_arena_zalloc(&w->arena, (size_t)l->engines + 1, sizeof *size);
+    uint32_t *parent = cs_arena_alloc(&w->arena, w->n_nodes, sizeof *parent);
+    if (!size || !parent) return false;
+    for (uint32_t i = 0; i < w->n_nodes; i++)
+        parent[i] = i;
+    for (uint32_t v = a->n; v-- > 0;)
+        first[l->slot[v]] = v;
+    for (uint32_t v = 0; v < a->n; v++) {
+        const uint32_t head = l->slot[v] ? first[l->slot[v]] : v;
+        size[l->slot[v]] += cs_atom_size(a, v);
+        for (uint32_t i = a->first[v]; i < a->first[v + 1]; i++)
+            cs_union(parent, a->node[a->first[head]], a->node[i]);
+    }
+    cs_atoms whole;
+    if (cs_atoms_build(w, parent, &w->arena, &whole, NULL)) return false;
+    for (uint32_t k = 1; k <= l->engines; k++)
+        again[k] = cs_atom_size(&whole, whole.of[a->node[a->first[first[k]]]]) > size[k];
+    cs_arena_release(&w->arena, mark);
+    return true;
+}

@@ -87,9 +87,30 @@ bool cs_levels_slots(const cs_atoms *a, cs_arena *arena, uint32_t *slot)
 
 /* ---- the path, node by node ---- */
 
+/* Order edges by the atom they go to: edge[row[v] .. row[v + 1]), as they stand in the graph. */
+typedef struct order_rows {
+    uint32_t *row, *edge; /* NULL: there are none */
+} order_rows;
+
+static bool sort_order(const cs_graph *g, const cs_atoms *a, order_rows *o)
+{
+    *o = (order_rows){0};
+    if (g->order.len == 0) return true;
+    o->row = cs_zalloc((size_t)a->n + 2, sizeof *o->row);
+    o->edge = cs_alloc(g->order.len, sizeof *o->edge);
+    if (!o->row || !o->edge) return false;
+    for (size_t i = 0; i < g->order.len; i++)
+        o->row[a->of[g->order.at[i].to] + 2]++;
+    for (uint32_t v = 0; v < a->n; v++)
+        o->row[v + 2] += o->row[v + 1];
+    for (size_t i = 0; i < g->order.len; i++)
+        o->edge[o->row[a->of[g->order.at[i].to] + 1]++] = (uint32_t)i;
+    return true;
+}
+
 /* An edge between nodes that realises the edge from atom u to atom v. */
-static void real_edge(const cs_work *w, const cs_atoms *a, uint32_t u, uint32_t v, uint32_t *from,
-                      uint32_t *to)
+static void real_edge(const cs_work *w, const cs_atoms *a, const order_rows *o, uint32_t u,
+                      uint32_t v, uint32_t *from, uint32_t *to)
 {
     const cs_graph *g = w->g;
     for (uint32_t i = a->first[v]; i < a->first[v + 1]; i++) {
@@ -103,9 +124,10 @@ static void real_edge(const cs_work *w, const cs_atoms *a, uint32_t u, uint32_t 
             return;
         }
     }
-    for (size_t i = 0; i < g->order.len; i++)
-        if (a->of[g->order.at[i].from] == u && a->of[g->order.at[i].to] == v)
-            *from = g->order.at[i].from, *to = g->order.at[i].to;
+    for (uint32_t i = o->row ? o->row[v] : 0; o->row && i < o->row[v + 1]; i++) {
+        const cs_edge edge = g->order.at[o->edge[i]];
+        if (a->of[edge.from] == u) *from = edge.from, *to = edge.to;
+    }
 }
 
 static uint32_t step_back(const cs_atoms *a, const cs_levels *l, uint32_t v)
@@ -124,13 +146,14 @@ bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_
         v++;
     if (v == a->n || !l->r) return true;
     cs_ids back = {0}; /* node ids, last first */
-    bool ok = true;
+    order_rows order;
+    bool ok = sort_order(w->g, a, &order);
     uint32_t entry = CS_NONE; /* the node of v by which the path goes on */
-    for (;;) {
+    while (ok) {
         uint32_t u = l->lam[v] > 1 || l->target[v] == CS_HOST ? step_back(a, l, v) : CS_NONE;
         if (u == CS_NONE) break;
         uint32_t from = CS_NONE, to = CS_NONE;
-        real_edge(w, a, u, v, &from, &to);
+        real_edge(w, a, &order, u, v, &from, &to);
         if (entry != CS_NONE && entry != to) ok &= cs_vec_push(&back, entry);
         ok &= cs_vec_push(&back, to);
         entry = from;
@@ -140,5 +163,7 @@ bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_
     for (size_t i = back.len; ok && i-- > 0;)
         ok = cs_vec_push(out, back.at[i]);
     cs_vec_fini(&back);
+    cs_free(order.row);
+    cs_free(order.edge);
     return ok;
 }

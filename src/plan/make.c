@@ -1,8 +1,22 @@
-/* Making a plan: record the options, decide, assemble.
+/* Making a plan: record the options, decide (on the graph without repeated nodes), assemble.
  *
  * The decision may write notes and sentences into the plan before anything else is in it.
  */
 #include "plan/assemble.h"
+#include "plan/repeat.h"
+
+static cutset_status decide(cs_decision *d, cutset_plan *plan, const cs_plan_source *source,
+                            const cutset_target *const *targets, size_t n_targets,
+                            const cutset_plan_opts *opts, cutset_error *err)
+{
+    cs_reduction r;
+    cutset_status status = cs_reduce(&r, source, err);
+    if (status == CUTSET_OK)
+        status = cs_decide(d, plan, &r.source, targets, n_targets, opts, err);
+    if (status == CUTSET_OK) status = cs_reduction_restore(&r, d, err);
+    cs_reduction_fini(&r);
+    return status;
+}
 
 static cutset_status fill(cutset_plan *plan, const cs_plan_source *source,
                           const cutset_target *const *targets, size_t n_targets,
@@ -11,7 +25,7 @@ static cutset_status fill(cutset_plan *plan, const cs_plan_source *source,
     cutset_status status = cs_plan_record(plan, opts, source->open, err);
     if (status != CUTSET_OK) return status;
     cs_decision decision = {0};
-    status = cs_decide(&decision, plan, source, targets, n_targets, opts, err);
+    status = decide(&decision, plan, source, targets, n_targets, opts, err);
     if (status == CUTSET_OK)
         status = cs_progress(&opts->progress, "parts", 0, source->graph->nodes.len, err);
     if (status == CUTSET_OK)

@@ -2,7 +2,8 @@
  *
  * An operator also stands for what holds it in a body: a builder that must not see it would.
  * An exact match wins over a glob. A node is named by its ONNX name, by any output, and as the text
- * form spells it ("$7"). Cost: one pass over the nodes, two where nothing matches exactly.
+ * form spells it ("$7"). What is repeated counts as a match, but is not in the graph that is planned.
+ * Cost: one pass over the nodes, two where nothing matches exactly.
  */
 #include <stdio.h>
 
@@ -56,9 +57,17 @@ static bool collect(const cs_graph *g, cs_span name, bool ops, same_fn same, cs_
     return true;
 }
 
-bool cs_match_nodes(const cs_graph *g, cs_span name, bool ops, cs_ids *out)
+bool cs_match_nodes(const cs_plan_source *source, cs_span name, bool ops, cs_ids *out, bool *some)
 {
+    const cs_graph *g = source->whole ? source->whole : source->graph;
     const size_t before = out->len;
-    if (!collect(g, name, ops, exact, out)) return false;
-    return out->len > before || collect(g, name, false, cs_glob, out);
+    bool ok = collect(g, name, ops, exact, out);
+    if (ok && out->len == before) ok = collect(g, name, false, cs_glob, out);
+    *some = out->len > before;
+    if (!source->whole) return ok;
+    size_t len = before;
+    for (size_t i = before; i < out->len; i++)
+        if (source->kept[out->at[i]] != CS_NONE) out->at[len++] = source->kept[out->at[i]];
+    out->len = len;
+    return ok;
 }

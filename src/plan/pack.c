@@ -1,7 +1,8 @@
 /* List packing: engines filled one after the other, as stations of an assembly line (theory: 3.3).
  *
  * Before an engine opens every ready host atom runs, for free. The open engine takes ready atoms by
- * priority while they fit; what they release may follow at once. Several priorities, forwards and
+ * priority while they fit; what they release may follow at once. Several priorities (one follows
+ * branches to their end before it begins the next: blocks of a branch share weights), forwards and
  * on the reversed graph, and with several accelerators several orders of them; the best is kept
  * (fewest engines, then fewest parts). The cost of an engine is that of its distinct storages.
  * An atom kept although it is over the budget gets an engine without other weights.
@@ -206,17 +207,38 @@ static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
     return most;
 }
 
-enum { DEEP_BIG, DEEP_SMALL, BIG_DEEP, DEEP_ONLY, PRIORITIES };
+enum { DEEP_BIG, DEEP_BRANCH, DEEP_SMALL, BIG_DEEP, DEEP_ONLY, PRIORITIES };
+
+/* rank[v] = place of v in a depth-first topological order: after an atom comes what only it held up.
+ * `waits` and `stack` are scratch. */
+static void rank_branches(const cs_atoms *a, bool reverse, uint32_t *waits, uint32_t *stack,
+                          uint32_t *rank)
+{
+    const uint32_t *before = reverse ? a->succ : a->pred, *row = reverse ? a->pred : a->succ;
+    const uint32_t *of = reverse ? a->pred_of : a->succ_of;
+    uint32_t n = 0, next = 0;
+    for (uint32_t i = 0; i < a->n; i++) { /* the first to come ends on top */
+        const uint32_t v = reverse ? i : a->n - 1 - i;
+        if (!(waits[v] = before[v + 1] - before[v])) stack[n++] = v;
+    }
+    while (n) {
+        const uint32_t v = stack[--n];
+        rank[v] = next++;
+        for (uint32_t i = row[v + 1]; i-- > row[v];)
+            if (!--waits[of[i]]) stack[n++] = of[i];
+    }
+}
 
 static void make_keys(int priority, const cs_atoms *a, const uint32_t *depth,
-                      const uint32_t *shares, uint64_t *key)
+                      const uint32_t *shares, const uint32_t *rank, uint64_t *key)
 {
     for (uint32_t v = 0; v < a->n; v++) {
         uint64_t deep = UINT32_MAX - depth[v], big = UINT32_MAX - shares[v];
-        key[v] = priority == DEEP_BIG     ? deep << 32 | big
-                 : priority == DEEP_SMALL ? deep << 32 | shares[v]
-                 : priority == BIG_DEEP   ? big << 32 | deep
-                                          : deep << 32;
+        key[v] = priority == DEEP_BIG      ? deep << 32 | big
+                 : priority == DEEP_BRANCH ? deep << 32 | rank[v]
+                 : priority == DEEP_SMALL  ? deep << 32 | shares[v]
+                 : priority == BIG_DEEP    ? big << 32 | deep
+                                           : deep << 32;
     }
 }
 
@@ -288,7 +310,9 @@ cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs
     cs_labels now;
     uint64_t *key = cs_arena_alloc(arena, a->n, sizeof *key);
     uint32_t *shares = cs_arena_alloc(arena, a->n, sizeof *shares);
-    bool ok = key && shares && cs_labels_init(&now, a, arena) && packer_init(&p, w, a, c, arena);
+    uint32_t *rank = cs_arena_alloc(arena, a->n, sizeof *rank);
+    bool ok =
+        key && shares && rank && cs_labels_init(&now, a, arena) && packer_init(&p, w, a, c, arena);
     if (!ok) return cs_fail_memory(err);
     for (uint32_t v = 0; v < a->n; v++)
         shares[v] = share(c, a, v);
@@ -302,7 +326,8 @@ cutset_status cs_pack(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs
     for (int priority = 0; ok && priority < priorities; priority++) {
         for (int reverse = 0; ok && reverse < 2; reverse++) {
             p.reverse = reverse;
-            make_keys(priority, a, reverse ? l->lam : l->mu, shares, key);
+            if (priority == DEEP_BRANCH) rank_branches(a, reverse, p.waits, p.host, rank);
+            make_keys(priority, a, reverse ? l->lam : l->mu, shares, rank, key);
             for (uint32_t order = 0; ok && order <= n_orders; order++) {
                 if (best->engines && (work += a->n) > PACK_WORK) goto done;
                 p.cycle = order < n_orders ? orders[order] : NULL;

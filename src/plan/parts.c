@@ -1,6 +1,7 @@
 /* The parts of a plan and the values that cross between them, from a layout.
  *
- * A value crosses when it is made in one part and read in another. It counts into boundary_bytes
+ * A value crosses when it is made in one part and read in another, which does not make it itself
+ * as well: what is repeated stays inside. It counts into boundary_bytes
  * once, however many parts read it, where at least one of the parts is an engine. It must cross in
  * every plan with the same targets when a node on another target reads it: that sum is a bound.
  *
@@ -178,16 +179,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The parts other than its own that read `v`, ascending, each once, appended to plan->readers. */
-static bool add_readers(cutset_plan *plan, const cs_layout *l, uint32_t v, uint32_t own,
-                        uint32_t *stamp)
+/* The parts other than its own that take `v` in, ascending, each once, appended to plan->readers. */
+static bool add_readers(cutset_plan *plan, const cs_layout *l, uint32_t v, uint32_t *stamp)
 {
-    const cs_graph *g = l->graph;
     const size_t first = plan->readers.len;
     bool sorted = true;
-    for (uint32_t i = g->use[v]; i < g->use[v + 1]; i++) {
-        const uint32_t p = l->part[g->user[i]];
-        if (p == own || stamp[p] == v + 1) continue;
+    cs_takers t = {.l = l, .value = v};
+    for (uint32_t p; (p = cs_layout_taker(&t)) != CS_NONE;) {
+        if (stamp[p] == v + 1) continue;
         stamp[p] = v + 1;
         if (plan->readers.len > first && plan->readers.at[plan->readers.len - 1] > p)
             sorted = false;
@@ -226,10 +225,10 @@ static bool add_boundaries(cutset_plan *plan, const cs_layout *l, const uint32_t
         for (uint32_t i = at[1]; i < at[2]; i++) {
             const uint32_t v = l->io.at[i];
             const uint32_t first = (uint32_t)plan->readers.len;
-            if (!add_readers(plan, l, v, p, stamp)) return false;
+            if (!add_readers(plan, l, v, stamp)) return false;
             if (plan->readers.len == first) continue; /* only a graph output */
             const cs_boundary b = {.value = number[v],
-                                   .bytes = cs_type_bytes(g->pool, g->values.at[v].type),
+                                   .bytes = cs_value_bytes(g, v),
                                    .from = p,
                                    .to = first,
                                    .n_to = (uint32_t)plan->readers.len - first};
@@ -263,6 +262,25 @@ static bool add_labels(cutset_plan *plan, const cs_layout *l)
     return true;
 }
 
+/* Copies stand in the decision part by part. */
+static bool add_copies(cutset_plan *plan, const cs_graph *g, const cs_decision *d)
+{
+    if (!cs_vec_room(&plan->copies, d->n_copies) || !cs_vec_room(&plan->copy_label, d->n_copies))
+        return false;
+    for (uint32_t i = 0; i < d->n_copies; i++) {
+        char buffer[16];
+        const cs_str label = cs_plan_str(plan, cs_node_label(g, d->copies[i].node, buffer));
+        if (label == CS_NONE) return false;
+        plan->copies.at[plan->copies.len++] = d->copies[i].node;
+        plan->copy_label.at[plan->copy_label.len++] = label;
+        plan->parts.at[d->copies[i].part].n_copy++;
+    }
+    uint32_t first = 0;
+    for (size_t p = 0; p < plan->parts.len; first += plan->parts.at[p++].n_copy)
+        plan->parts.at[p].copy = first;
+    return true;
+}
+
 static bool add_part(cutset_plan *plan, const cs_layout *l, const cs_decision *d, uint32_t id)
 {
     const int32_t target = d->part_target[id];
@@ -293,7 +311,7 @@ cutset_status cs_parts_build(cutset_plan *plan, const cs_layout *l, const cs_dec
              add_refs(plan, l, &plan->parts.at[p], number, types);
         if (p % 4096 == 4095) cs_pool_rest(l->graph->pool);
     }
-    ok = ok && add_boundaries(plan, l, number, stamp);
+    ok = ok && add_copies(plan, l->graph, d) && add_boundaries(plan, l, number, stamp);
     cs_vec_fini(&counter.count);
     cs_vec_fini(&counter.touched);
     cs_free(number);

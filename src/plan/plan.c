@@ -35,6 +35,8 @@ void cs_plan_free(cutset_plan *plan)
     cs_vec_fini(&plan->parts);
     cs_vec_fini(&plan->node_label);
     cs_vec_fini(&plan->nodes);
+    cs_vec_fini(&plan->copy_label);
+    cs_vec_fini(&plan->copies);
     cs_vec_fini(&plan->ops);
     cs_vec_fini(&plan->refs);
     cs_vec_fini(&plan->values);

@@ -31,8 +31,10 @@ typedef struct cs_op_count {
 typedef struct cs_part {
     uint32_t id;
     int32_t target; /* index into targets; -1 = host */
+    cs_str block;   /* of a nested block: which; 0: of the graph itself */
     cs_str file;
     uint32_t node, n_node;     /* plan->nodes: execution order */
+    uint32_t copy, n_copy;     /* plan->copies: likewise */
     uint32_t op, n_op;         /* plan->ops: sorted by count, then name */
     uint32_t input, n_input;   /* plan->refs: order of first use */
     uint32_t output, n_output; /* plan->refs: order of production */
@@ -70,8 +72,9 @@ typedef enum cs_bound_kind {
 
 typedef struct cs_plan_options {                   /* every effective option, as recorded */
     int64_t host_memory, device_memory, min_nodes; /* 0 = none */
+    int64_t max_engines;                           /* 0 = no limit */
     cutset_oversize oversize;
-    bool connected;
+    bool connected, tensors_only, bookends;
     int effort;
     cs_strs pins, excludes, groups, shapes, dims, types;
 } cs_plan_options;
@@ -98,6 +101,8 @@ struct cutset_plan {
     CS_VEC(cs_part) parts;
     cs_strs node_label;     /* by position in `nodes` */
     CS_VEC(uint32_t) nodes; /* graph node ids, parts one after the other (when bound) */
+    cs_strs copy_label;     /* by position in `copies` */
+    CS_VEC(uint32_t) copies; /* nodes of other parts that a part repeats (when bound) */
     CS_VEC(cs_op_count) ops;
     CS_VEC(uint32_t) refs;      /* indexes into `values` */
     cs_strs values;             /* names of the values that parts pass on or take in */
@@ -113,12 +118,23 @@ struct cutset_plan {
 cutset_plan *cs_plan_new(void); /* empty; NULL: no memory */
 void cs_plan_free(cutset_plan *plan);
 
+/* Where a node may run, decided by the caller instead of the targets' rules. */
+typedef struct cs_permit {
+    uint32_t mask; /* bit t: on targets[t]; bit 31: on the host */
+    cs_rule rule;  /* why on the host only; NONE: no reason was given */
+    cs_str why;    /* in the graph's pool */
+} cs_permit;
+
 /* What a plan is made from. */
 typedef struct cs_plan_source {
     const cs_graph *graph;        /* sealed, inferred */
     const char *path;             /* or NULL */
     uint64_t hash;                /* cs_model_hash */
     const cutset_open_opts *open; /* --shape, --dim, --type as given; may be NULL */
+    const cs_permit *permits; /* by node, or NULL: the targets are asked */
+    /* Set by repeat.c, where `graph` is `whole` without the nodes that are repeated. */
+    const cs_graph *whole; /* or NULL */
+    const uint32_t *kept;  /* by node of `whole`: its id in `graph`, or CS_NONE */
     bool onnx; /* parts can be written: every boundary value needs an element type and a rank */
 } cs_plan_source;
 

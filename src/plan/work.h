@@ -29,7 +29,9 @@ typedef struct cs_atoms {
     uint32_t *of;             /* by node */
     uint32_t *first, *node;   /* nodes by atom, in topological order */
     int32_t *target;          /* by atom */
+    uint32_t *counted;        /* by atom: nodes that count for --min-nodes */
     bool *pinned;             /* by atom: holds a node that may not leave its accelerator */
+    bool *exempt;             /* by atom: an engine that holds it may be small; pinned ones are */
     bool *oversized;          /* by atom: alone over a budget, kept as an engine */
     uint32_t *pred, *pred_of; /* rows: preds of a = pred_of[pred[a] .. pred[a+1]) */
     uint32_t *succ, *succ_of;
@@ -70,6 +72,7 @@ typedef struct cs_work {
     CS_VEC(cs_match) matches;
     CS_VEC(uint32_t) match_nodes;
     CS_VEC(cs_edge) ties;       /* nodes that a boundary rule keeps together */
+    struct cs_shared *shared;   /* memory that something writes (values.c); NULL: none */
     CS_VEC(cs_str) group_names; /* parallel to group_heads: a node of each named group */
     CS_VEC(uint32_t) group_heads;
 } cs_work;
@@ -82,12 +85,15 @@ typedef struct cs_need {
 /* ---- match.c: names in options ---- */
 typedef CS_VEC(uint32_t) cs_ids;
 /* Nodes whose ONNX name, output or (if `ops`) operator is `name`; if there is none, those whose
- * name or output the glob matches. Ascending. False: no memory. */
-bool cs_match_nodes(const cs_graph *g, cs_span name, bool ops, cs_ids *out);
+ * name or output the glob matches. Ascending. *some: it matched, if only nodes that are repeated and
+ * so not in the graph. False: no memory. */
+bool cs_match_nodes(const cs_plan_source *source, cs_span name, bool ops, cs_ids *out, bool *some);
 
 /* ---- assign.c ---- */
 /* Masks, targets and reasons from marks, capability, --pin and --exclude. */
 cutset_status cs_assign(cs_work *w, cutset_error *err);
+/* The node that `node` follows, or CS_NONE. */
+uint32_t cs_leader(const cs_graph *g, uint32_t node);
 /* Moves a node to the host; keeps the first reason. */
 void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why);
 cutset_status cs_words(cs_work *w, cs_str *out, cutset_error *err, const char *format, ...)
@@ -99,6 +105,16 @@ cutset_status cs_plan_note(cs_work *w, cutset_error *err, const char *format, ..
 /* Demotes nodes at boundaries that their target does not allow until none is left, and lists the
  * ties that keep such values inside engines. */
 cutset_status cs_boundary_settle(cs_work *w, cutset_error *err);
+
+/* ---- values.c: an engine is a function of values ---- */
+cutset_status cs_values_init(cs_work *w, cutset_error *err);
+void cs_values_fini(cs_work *w);
+/* Sends to the host what may not be in an engine because of writes; *changed when some went. */
+cutset_status cs_values_settle(cs_work *w, bool *changed, cutset_error *err);
+/* Adds to work->ties what such memory keeps together. */
+cutset_status cs_values_tie(cs_work *w, cutset_error *err);
+/* Gives up keeping memory inside the atoms marked in `which`; false: there was none. */
+bool cs_values_break(cs_work *w, const cs_atoms *a, const bool *which);
 
 /* ---- patterns.c ---- */
 cutset_status cs_patterns(cs_work *w, cutset_error *err);
@@ -149,6 +165,9 @@ uint32_t cs_levels_path_bound(const cs_atoms *a, const int32_t *target, uint32_t
 /* Engine slots of a plan with the fewest engines and then the fewest parts (Theorem 3); one
  * accelerator only. slot: by atom, 1.., 0 = host. */
 bool cs_levels_slots(const cs_atoms *a, cs_arena *arena, uint32_t *slot);
+/* saved.c: which host atoms would save an engine (never more) if they alone were accelerated; one
+ * accelerator only. By atom; false: no memory. */
+bool cs_levels_saved(const cs_atoms *a, const cs_levels *l, cs_arena *arena, bool *saved);
 /* The path behind `r` as node ids. False: no memory. */
 bool cs_levels_path(const cs_work *w, const cs_atoms *a, const cs_levels *l, cs_ids *out);
 
@@ -165,6 +184,14 @@ void cs_labels_copy(cs_labels *to, const cs_labels *from, uint32_t n);
 bool cs_labels_stab(cs_labels *l, const cs_atoms *a, cs_arena *arena);
 /* Splits each engine into its connected pieces. */
 bool cs_labels_connect(cs_labels *l, const cs_atoms *a, cs_arena *arena);
+/* Which engines some path leaves and enters again, and the first atom of each; both by slot. */
+bool cs_labels_reentered(cs_work *w, const cs_labels *l, const cs_atoms *a, uint32_t *first,
+                         bool *again);
+
+/* ---- number.c ---- */
+/* The parts of `out` from the labelling. */
+cutset_status cs_number_parts(cs_work *w, const cs_atoms *a, const cs_labels *l, cs_decision *out,
+                              cutset_error *err);
 
 /* ---- pack.c: list packing ---- */
 /* Fills `best` with the best of several packings (fewest engines, then parts). `lower`: stop when
@@ -197,6 +224,69 @@ cutset_status cs_bounds(cs_work *w, const cs_atoms *a, const cs_costs *c, const 
  * accelerators whose bounds add up, those of one after those of another. False: no memory. */
 bool cs_bounds_certificate(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
                            const cs_bound *b, cs_arena *arena, cs_ids *out);
+
+/* ---- small.c: exact, for small graphs ---- */
+bool cs_small_is(const cs_atoms *a, const cs_costs *c);
+/* The best plan under all options; `max_engines` 0: no limit. Marks in `demote` (by atom) what goes
+ * to the host and gives slots. *found false: there is none. Requires cs_small_is. */
+cutset_status cs_small_plan(const cs_work *w, const cs_atoms *a, const cs_costs *c,
+                            uint32_t max_engines, cs_arena *arena, bool *demote, cs_labels *labels,
+                            bool *found, cutset_error *err);
+
+/* ---- promote.c ---- */
+/* Engines are fixed: puts atoms that `target` has on the host back into one where the order allows
+ * it, and into `slot`. One accelerator, no budget. False: no memory. */
+bool cs_promote(const cs_atoms *a, uint32_t engines, cs_arena *arena, int32_t *target,
+                uint32_t *slot);
+
+/* ---- flow.c ---- */
+/* A network of `n` vertices; the room for arcs is reserved by the caller's count. */
+typedef struct cs_flow {
+    uint32_t n, n_arcs, max_arcs; /* arc 2i and its reverse 2i + 1 */
+    uint32_t *first;              /* by vertex: its first arc, or CS_NONE */
+    uint32_t *next, *to;          /* by arc */
+    int64_t *left;                /* by arc: capacity that is left */
+    uint32_t *level;              /* by vertex, after cs_flow_run: CS_NONE = on the source's side */
+    uint64_t steps;               /* arcs looked at */
+} cs_flow;
+#define CS_FLOW_INF (INT64_MAX / 4)
+bool cs_flow_init(cs_flow *f, uint32_t n, uint32_t arcs, cs_arena *arena); /* false: no memory */
+void cs_flow_arc(cs_flow *f, uint32_t from, uint32_t to, int64_t capacity);
+/* The most that flows from vertex 0 to vertex 1; -1: more than `steps` arcs looked at, -2: no
+ * memory. */
+int64_t cs_flow_run(cs_flow *f, uint64_t steps, cs_arena *arena);
+
+/* ---- limit.c: --max-engines (theory: 5.1) ---- */
+/* Marks in `demote` (by atom) what goes to the host so that at most --max-engines engines are left;
+ * without budgets, one accelerator. Pinned atoms alone need more: CUTSET_NO. */
+cutset_status cs_limit(cs_work *w, const cs_atoms *a, const cs_levels *l, cs_arena *arena,
+                       bool *demote, cutset_error *err);
+/* CUTSET_NO: no plan has so few engines, since there are pinned atoms. */
+cutset_status cs_limit_refuse(const cs_work *w, const cs_atoms *a, cutset_error *err);
+/* Of more than --max-engines engines, marks the atoms of those that are worth least: of one, or of
+ * all that are too many. Where every engine holds a pinned atom, all others; where there are none:
+ * CUTSET_NO. */
+cutset_status cs_limit_engines(cs_work *w, const cs_atoms *a, const cs_labels *labels, bool all,
+                               cs_arena *arena, bool *demote, cutset_error *err);
+
+/* ---- sizes.c: --min-nodes and --max-engines ---- */
+/* Slots where these two or the path bound decide them: small graphs, and one accelerator without
+ * budgets; else *placed is false. What goes to the host instead sets *changed; *searched: no plan
+ * has fewer engines. */
+cutset_status cs_sizes_place(cs_work *w, const cs_atoms *a, const cs_costs *c, const cs_levels *l,
+                             bool packed, cs_labels *labels, bool *placed, bool *searched,
+                             bool *changed, cutset_error *err);
+/* Small graphs: the fewest engines instead of those found; else nothing. */
+cutset_status cs_sizes_search(cs_work *w, const cs_atoms *a, const cs_costs *c, cs_labels *labels,
+                              bool *searched, cutset_error *err);
+/* Packed engines that are too small or too many; `round`: of the caller's loop, from 0. */
+cutset_status cs_sizes_trim(cs_work *w, const cs_atoms *a, const cs_labels *labels, uint32_t round,
+                            bool *changed, cutset_error *err);
+
+/* ---- bookends.c ---- */
+/* Nodes at the ends of engines that compute nothing go to the host. */
+cutset_status cs_bookends(cs_work *w, const cs_atoms *a, const cs_labels *labels, bool *changed,
+                          cutset_error *err);
 
 /* ---- demote.c: --min-nodes (theory: 5.2) ---- */
 /* Marks in `demote` (by atom) what goes to the host and gives slots in which every engine is large

@@ -19,12 +19,15 @@ static void begin(cs_reason *r, const cs_graph *g, const cs_node *n, cs_rule rul
 }
 
 /* acc takes what the text form marks with it. Bodies go along with their node. */
-static bool mark_refuses(const cs_graph *g, const cs_node *n, cs_reason *r)
+static bool mark_refuses(const char *name, const cs_graph *g, const cs_node *n, cs_reason *r)
 {
     for (uint32_t i = 0; i < n->n_allow; i++)
-        if (cs_span_is(cs_name(g->pool, g->allow.at[n->allow + i]), "acc")) return false;
+        if (cs_span_is(cs_name(g->pool, g->allow.at[n->allow + i]), name)) return false;
     begin(r, g, n, n->n_allow > 0 ? CS_RULE_USER : CS_RULE_OP);
-    cs_reason_add(r, n->n_allow > 0 ? " is marked for other targets" : " is not marked @acc");
+    if (n->n_allow > 0)
+        cs_reason_add(r, " is marked for other targets");
+    else
+        cs_reason_add(r, " is not marked @%s", name);
     return true;
 }
 
@@ -200,7 +203,7 @@ cutset_status cs_target_check(const cutset_target *target, const cs_graph *g, ui
 {
     cs_reason r;
     r.len = 0;
-    bool refused = target->marked_only ? mark_refuses(g, &g->nodes.at[node], &r)
+    bool refused = target->marked_only ? mark_refuses(target->name, g, &g->nodes.at[node], &r)
                                        : node_refused(target->rules, g, node, 0, &r);
     *rule = CS_RULE_NONE;
     *why = 0;

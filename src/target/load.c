@@ -201,21 +201,22 @@ static char *plain_op(cs_loader *ld, const char *name)
 static void read_pattern(cs_loader *ld, const cs_yaml_pattern *from, cs_pattern *to)
 {
     snprintf(ld->place, sizeof ld->place, "pattern \"%.100s\": ", from->name);
-    to->name = (char *)cs_loader_copy(ld, from->name);
+    to->name = cs_loader_copy(ld, from->name);
     to->qdq = cs_loader_bool(ld, "qdq", from->qdq);
     if (to->qdq && from->steps_count > 0)
         cs_loader_fail(ld, "steps", "a qdq pattern has none; remove them");
     if (!to->qdq && from->steps_count < 2)
         cs_loader_fail(ld, "steps", "a pattern has at least two, or qdq: true");
     to->n_steps = from->steps_count;
-    to->steps = cs_loader_zalloc(ld, to->n_steps, sizeof *to->steps);
-    for (size_t s = 0; to->steps != NULL && s < to->n_steps; s++) {
+    struct cs_step *steps = cs_loader_zalloc(ld, to->n_steps, sizeof *steps);
+    for (size_t s = 0; steps != NULL && s < to->n_steps; s++) {
         const cs_yaml_step *step = &from->steps[s];
-        to->steps[s].n_ops = step->ops_count;
-        to->steps[s].ops = cs_loader_zalloc(ld, step->ops_count, sizeof *to->steps[s].ops);
-        for (unsigned i = 0; to->steps[s].ops != NULL && i < step->ops_count; i++)
-            to->steps[s].ops[i] = plain_op(ld, step->ops[i]);
+        const char **ops = cs_loader_zalloc(ld, step->ops_count, sizeof *ops);
+        for (unsigned i = 0; ops != NULL && i < step->ops_count; i++)
+            ops[i] = plain_op(ld, step->ops[i]);
+        steps[s] = (struct cs_step){ops, step->ops_count};
     }
+    to->steps = steps;
     ld->place[0] = 0;
 }
 

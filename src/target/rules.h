@@ -167,4 +167,9 @@ bool cs_bodies_refuse(const cs_op_rule *rule, const cs_graph *g, const cs_node *
 cutset_status cs_target_load(cutset_target **out, const char *path, cs_span text,
                              cutset_error *err);
 
+/* marked.c: a target that takes the nodes marked with its name; weight bytes alone are its memory.
+ * `summary` is a literal. */
+cutset_status cs_target_new_marked(cutset_target **out, const char *name, const char *summary,
+                                   cutset_error *err);
+
 #endif

@@ -10,25 +10,8 @@
 /* acc: what the text form marks with it; memory is the weight bytes alone. */
 static cutset_status open_acc(cutset_target **out, cutset_error *err)
 {
-    cutset_target *target = cs_zalloc(1, sizeof *target);
-    cs_target_rules *rules = cs_zalloc(1, sizeof *rules);
-    if (target == NULL || rules == NULL ||
-        (target->name = cs_arena_dup(&rules->arena, "acc", 3)) == NULL) {
-        cs_free(target);
-        cs_free(rules);
-        return cs_fail_memory(err);
-    }
-    rules->summary = "built in: takes the nodes that the text form marks with @acc";
-    rules->opset_max = INT32_MAX;
-    rules->max_rank = rules->boundary_max_rank = CS_RANK_ANY;
-    rules->boundary_any = true;
-    target->rules = rules;
-    target->hash = cs_hash("acc", 3);
-    target->marked_only = true;
-    for (int e = 0; e < CS_ELEM_COUNT; e++)
-        target->memory.host_factor[e] = target->memory.device_factor[e] = 1000000;
-    *out = target;
-    return CUTSET_OK;
+    return cs_target_new_marked(
+        out, "acc", "built in: takes the nodes that the text form marks with @acc", err);
 }
 
 static cutset_status open_path(cutset_target **out, const char *path, cutset_error *err)

@@ -3,7 +3,7 @@
  * A target file (YAML; doc/FORMAT.md) is data: operators with the types they take, conditions on
  * attributes, constness, ranks and shapes, opset limits, data-dependent operators, what may cross
  * an engine's boundary, fusion patterns, memory coefficients. `acc` is built in: it takes exactly
- * the nodes that the text form marks with it.
+ * the nodes that the text form marks with it; cutset_target_marked makes others of this kind.
  */
 #ifndef CS_TARGET_TARGET_H
 #define CS_TARGET_TARGET_H
@@ -37,13 +37,15 @@ int64_t cs_memory_device(const cs_memory_model *m, const cs_storage *s);
 
 /* A fusion pattern: a chain of steps, each a set of operators; the output of a step is read by the
  * next one only. Or, when `qdq`: an operator with the DequantizeLinear nodes that only it reads and
- * the QuantizeLinear nodes that alone read it. */
+ * the QuantizeLinear nodes that alone read it. `strict`: as torch.fx SubgraphMatcher has it: a step
+ * reads the one before as its first argument, what the nodes read from outside is distinct, and a
+ * node may be in matches of several patterns (of one pattern: the first). */
 typedef struct cs_pattern {
-    char *name;
-    bool qdq;
+    const char *name;
+    bool qdq, strict;
     size_t n_steps;
-    struct cs_step {
-        char **ops; /* operator names, "domain:Op" outside ai.onnx */
+    const struct cs_step {
+        const char *const *ops; /* operator names, "domain:Op" outside ai.onnx */
         size_t n_ops;
     } * steps;
 } cs_pattern;
@@ -52,10 +54,10 @@ typedef struct cs_pattern {
 struct cutset_target {
     char *name;
     uint64_t hash;    /* of the file's bytes */
-    bool marked_only; /* acc */
+    bool marked_only; /* acc, and what cutset_target_marked makes */
     bool refit;       /* weights: refit */
     cs_memory_model memory;
-    cs_pattern *patterns;
+    const cs_pattern *patterns;
     size_t n_patterns;
     struct cs_target_rules *rules; /* private */
 };

@@ -201,6 +201,102 @@ static void progress_may_stop(void **state)
     assert_string_equal(cutset_version_string(), CUTSET_VERSION);
 }
 
+/* The i-th name, or NULL. */
+static const char *name_at(const cutset_error *err, uint32_t i)
+{
+    const char *at = err->names;
+    while (i-- > 0 && *at != '\0')
+        at += strlen(at) + 1;
+    return *at != '\0' ? at : NULL;
+}
+
+static void nodes_are_named(void **state)
+{
+    (void)state;
+    cutset_error err = poisoned();
+    cs_fail(&err, CUTSET_NO, "over");
+    assert_int_equal(err.about, CUTSET_ABOUT_OTHER);
+    assert_int_equal(err.needed, 0);
+    assert_int_equal(err.budget, 0);
+    assert_int_equal(err.n_names, 0);
+    assert_null(name_at(&err, 0));
+    cs_error_about(&err, CUTSET_ABOUT_BUDGET, 604, 100);
+    cs_error_name(&err, "conv1", 5);
+    cs_error_name(&err, "conv2xxx", 5);
+    assert_int_equal(err.n_names, 2);
+    assert_string_equal(name_at(&err, 0), "conv1");
+    assert_string_equal(name_at(&err, 1), "conv2");
+    assert_null(name_at(&err, 2));
+
+    cs_fail_in(&err, "m.cut"); /* keeps all but the message */
+    assert_string_equal(err.message, "m.cut: over");
+    assert_int_equal(err.about, CUTSET_ABOUT_BUDGET);
+    assert_int_equal(err.needed, 604);
+    assert_int_equal(err.budget, 100);
+    assert_string_equal(name_at(&err, 1), "conv2");
+
+    cs_fail(&err, CUTSET_BAD, "another");
+    assert_int_equal(err.n_names, 0);
+    assert_null(name_at(&err, 0));
+
+    cs_error_about(NULL, CUTSET_ABOUT_GROUP, 0, 0);
+    cs_error_name(NULL, "x", 1);
+}
+
+/* As many as fit, whole; one that is left out ends the list. */
+static void names_that_do_not_fit_are_counted(void **state)
+{
+    (void)state;
+    char name[1500];
+    memset(name, 'n', sizeof name);
+    cutset_error err = poisoned();
+    cs_fail(&err, CUTSET_NO, "x");
+    cs_error_name(&err, name, sizeof name);
+    cs_error_name(&err, name, 498); /* one byte more than there is room for */
+    cs_error_name(&err, "z", 1);
+    assert_int_equal(err.n_names, 3);
+    assert_int_equal(strlen(name_at(&err, 0)), sizeof name);
+    assert_null(name_at(&err, 1));
+
+    cs_fail(&err, CUTSET_NO, "x");
+    cs_error_name(&err, name, sizeof name);
+    cs_error_name(&err, name, 497);
+    assert_int_equal(strlen(name_at(&err, 1)), 497);
+
+    cs_fail(&err, CUTSET_NO, "x");
+    cs_error_name(&err, "a\0b", 3); /* cannot be told */
+    cs_error_name(&err, "c", 1);
+    assert_int_equal(err.n_names, 2);
+    assert_null(name_at(&err, 0));
+
+    cs_fail(&err, CUTSET_NO, "x");
+    for (int i = 0; i < 100000; i++)
+        cs_error_name(&err, "a", 1);
+    assert_int_equal(err.n_names, 100000);
+    uint32_t kept = 0;
+    while (name_at(&err, kept) != NULL)
+        kept++;
+    assert_int_equal(kept, sizeof err.names / 2 - 1); /* the list's own end takes one */
+}
+
+static void seldom_asks_seldom(void **state)
+{
+    (void)state;
+    seen s = {.answer = 3};
+    cutset_seldom often = {.inner = {on_progress, &s}, .interval_ns = 0};
+    assert_int_equal(cutset_progress_seldom(&often, "pack", 5, 9), 3);
+    assert_int_equal(s.done, 5);
+    assert_int_equal(s.total, 9);
+    assert_string_equal(s.phase, "pack");
+    seen never = {.answer = 3};
+    cutset_seldom rare = {.inner = {on_progress, &never}, .interval_ns = INT64_MAX};
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(cutset_progress_seldom(&rare, "pack", 5, 9), 0);
+    assert_null(never.phase);
+    cutset_seldom none = {.interval_ns = 0};
+    assert_int_equal(cutset_progress_seldom(&none, "pack", 5, 9), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +310,9 @@ int main(void)
         cmocka_unit_test(errno_survives_a_cut),
         cmocka_unit_test(file_is_named_once),
         cmocka_unit_test(progress_may_stop),
+        cmocka_unit_test(nodes_are_named),
+        cmocka_unit_test(names_that_do_not_fit_are_counted),
+        cmocka_unit_test(seldom_asks_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static cs_graph *sample(cs_graph **body)
     g->nodes.at[1].flags |= CS_NODE_EFFECT;
     g->nodes.at[3].flags |= CS_NODE_EFFECT;
     cs_vec_push(&g->members, 1);
-    cs_vec_push(&g->groups, ((cs_group){str(g, "group"), 0, 1}));
+    cs_vec_push(&g->groups, ((cs_group){.name = str(g, "group"), .n_member = 1}));
     cs_vec_push(&g->outputs, 4);
     seal(g);
     return g;
@@ -222,12 +222,12 @@ static void without_memory(void **state)
         }
         for (uint32_t i = 19; i > 0 && ok; i--)
             ok = cs_graph_add_node(g, 0, 0, 0) != CS_NONE && cs_graph_add_arg(g, i - 1) &&
-                 cs_graph_add_write(g, 0) && cs_graph_add_out(g, i) && cs_graph_add_alias(g, 0, 0);
+                 cs_graph_add_write(g, 0) && cs_graph_add_out(g, i) && cs_graph_add_alias(g, i, i - 1);
         /* The chain of writes runs against the chain of values: a cycle, to be found and told. */
         if (ok) {
             cutset_status status = cs_graph_seal(g, &err);
             assert_true(status == CUTSET_BAD || (status == CUTSET_SYSTEM && alloc_failed()));
-            g->writes.len = g->order.len = g->alias.len = 0;
+            g->writes.len = g->order.len = g->aliases.len = 0;
             for (uint32_t i = 0; i < 19; i++)
                 g->nodes.at[i].n_write = g->nodes.at[i].write = 0;
             cs_free(g->use);

@@ -429,13 +429,13 @@ static void graphs_from_elsewhere(void **state)
     cs_graph_add_body(g, 0, body);                                 /* the body of the function */
     uint32_t y = cs_graph_add_value(g, 0, sparse, CS_ORIGIN_NODE); /* without a name */
     cs_graph_add_out(g, y);
-    cs_graph_add_alias(g, 0, 0);
+    cs_graph_add_alias(g, y, x);
     cs_graph_add_node(g, cs_strtab_add(names, CS_SPAN("Op"), true), 0, 0);
     cs_graph_add_attr(g, attr);
     cs_graph_add_attr(g, (cs_attr){.name = attr.name, .kind = CS_ATTR_TENSOR, .type = sparse});
     cs_graph_add_attr(g, attr);
     cs_graph_add_write(g, y);
-    cs_vec_push(&g->groups, ((cs_group){0, 0, 0}));
+    cs_vec_push(&g->groups, ((cs_group){0}));
     cs_vec_push(&g->outputs, y);
     assert_int_equal(cs_graph_seal(g, &err), 0);
     assert_int_equal(cs_graph_verify(g, &err), 0);

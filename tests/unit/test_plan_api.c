@@ -92,6 +92,11 @@ static void there_and_back(void **state)
     assert_int_equal(cutset_plan_write(read, path, gather, &two, &err), CUTSET_OK);
     assert_string_equal(one.at, two.at);
     assert_non_null(strstr(one.at, "\"path\": null")); /* the model came from memory */
+    cutset_plan_free(read);
+    assert_int_equal(cutset_plan_read_memory(&read, one.at, one.len, &err), CUTSET_OK);
+    two.len = 0;
+    assert_int_equal(cutset_plan_write(read, NULL, gather, &two, &err), CUTSET_OK);
+    assert_string_equal(one.at, two.at);
     one.len = two.len = 0;
     assert_int_equal(cutset_plan_summary(plan, gather, &one, &err), CUTSET_OK);
     assert_int_equal(cutset_plan_summary(read, gather, &two, &err), CUTSET_OK);
@@ -132,6 +137,57 @@ static void refused(void **state)
     cutset_plan_free(plan);
 }
 
+/* A plan from memory: cut off anywhere, it is none; nothing is read past its end. */
+static void cut_off(void **state)
+{
+    (void)state;
+    static sheet text;
+    cutset_plan *plan = NULL;
+    assert_int_equal(make(&plan, NULL, NULL), CUTSET_OK);
+    text.len = 0;
+    assert_int_equal(cutset_plan_write(plan, NULL, gather, &text, NULL), CUTSET_OK);
+    cutset_plan_free(plan);
+    for (size_t len = 0; len + 1 < text.len; len += 1 + len / 50) {
+        char *copy = malloc(len + 1);
+        memcpy(copy, text.at, len);
+        char *fit = realloc(copy, len ? len : 1); /* a sanitizer sees a read past it */
+        cutset_error err;
+        plan = (cutset_plan *)&err;
+        assert_int_equal(cutset_plan_read_memory(&plan, fit, len, &err), CUTSET_BAD);
+        assert_null(plan);
+        assert_true(strncmp(err.message, "the plan: ", 10) == 0);
+        free(fit);
+    }
+}
+
+/* What programs are told beside the message. */
+static void answers_name_nodes(void **state)
+{
+    (void)state;
+    cutset_error err;
+    cutset_plan *plan = NULL;
+    cutset_plan_opts opts;
+    cutset_plan_opts_init(&opts);
+    opts.host_memory = 399;
+    assert_int_equal(make(&plan, &opts, &err), CUTSET_NO);
+    assert_int_equal(err.about, CUTSET_ABOUT_BUDGET);
+    assert_int_equal(err.needed, 400);
+    assert_int_equal(err.budget, 399);
+    assert_int_equal(err.n_names, 1);
+    assert_string_equal(err.names, "a");
+
+    const char *const pair[] = {"b,d"}; /* %c lies between them and is host */
+    const char *const pins[] = {"b=acc"};
+    cutset_plan_opts_init(&opts);
+    opts.groups = pair, opts.n_groups = 1;
+    opts.pins = pins, opts.n_pins = 1;
+    assert_int_equal(make(&plan, &opts, &err), CUTSET_NO);
+    assert_int_equal(err.about, CUTSET_ABOUT_GROUP);
+    assert_int_equal(err.n_names, 3);
+    assert_memory_equal(err.names, "c\0d\0b\0", 7);
+    assert_non_null(strstr(err.message, "%c -> %d ~ %b -> %c"));
+}
+
 static int stop(void *payload, const char *phase, uint64_t done, uint64_t total)
 {
     (void)phase;
@@ -163,7 +219,8 @@ static void interrupted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(refused),
-                                       cmocka_unit_test(interrupted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back), cmocka_unit_test(refused), cmocka_unit_test(cut_off),
+        cmocka_unit_test(answers_name_nodes), cmocka_unit_test(interrupted)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
