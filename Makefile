@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: release dev setup demo test check-long bench install fuzz format clean
+.PHONY: release dev setup python demo test check-long bench install fuzz format clean
 
 release:
 	tools/setup.sh build
@@ -19,14 +19,18 @@ dev: setup
 demo: setup release
 	tools/demo.sh
 
-test: setup release dev
+# The Python package, into .venv.
+python: setup
+	tools/install_python.sh
+
+test: setup release dev python
 	ctest --preset dev
 
-check-long: setup release dev
+check-long: setup release dev python
 	CUTSET_LONG=1 ctest --preset dev
 
 # Seven minutes on an idle machine; results go to bench/RESULTS.md.
-bench: setup release
+bench: setup release python
 	bench/run.sh
 
 install: release

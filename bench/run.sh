@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 status=0
-for name in scale weights extract; do
+for name in scale weights extract torch_side_by_side; do
     python3 "bench/$name.py" --save "$@" || status=1
 done
 exit $status

@@ -47,7 +47,7 @@ class Run:
                 found[name].append(value)
             elif name in ("host-memory", "device-memory"):
                 found[name] = size(value)
-            elif name == "min-nodes":
+            elif name in ("min-nodes", "max-engines"):
                 found[name] = int(value)
             else:
                 found[name] = value

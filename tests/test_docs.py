@@ -2,6 +2,7 @@
 
 - README.md and doc/cutset.1: every block that begins with "$ " is run in a folder of its own, and what
   it prints is compared; a line "..." stands for any lines. `$ cat FILE` makes a file that is not there.
+- README.md: the Python sessions are run by doctest, with the package where it is installed.
 - The C program of README.md is compiled against the library beside $CUTSET, and run.
 - doc/cutset.1 has the options of each command's help and no others; mandoc finds no fault.
 - doc/FORMAT.md: its text graph and target file are read; its keys of plan.json are those of a plan, in
@@ -9,6 +10,7 @@
 
 Numbers, sizes and names count. Only places of files and the version of ONNX Runtime are made equal.
 """
+import importlib.util
 import json
 import os
 import re
@@ -127,6 +129,20 @@ def check_program(folder):
         fault("README.md: the C program writes no plan.json")
 
 
+# ---- the Python sessions ----
+
+def check_sessions(folder):
+    sessions = fenced(README.read_text(), "pycon")
+    if not sessions:
+        fault("README.md has no Python session")
+    if importlib.util.find_spec("cutset") is None:
+        print("README.md: no Python package, its sessions are not run")
+        return
+    (folder / "sessions.txt").write_text("\n".join(sessions))
+    print(f"README.md: {len(sessions)} Python sessions")
+    run([sys.executable, "-m", "doctest", "-o", "ELLIPSIS", "sessions.txt"], folder)
+
+
 # ---- the manual ----
 
 def check_manual(folder):
@@ -227,6 +243,7 @@ if __name__ == "__main__":
             print(f"{name}: {check_examples(name, blocks, place)} examples")
             if name == "README.md":
                 check_program(place)
+                check_sessions(place)
     with tempfile.TemporaryDirectory() as place:
         check_manual(place)
         check_format(Path(place))

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 build=(gcc libc6-dev cmake ninja-build make pkg-config libjansson-dev libcyaml-dev libyaml-dev
        libxxhash-dev)
-tests=(binutils libcmocka-dev libonnx-testdata mandoc python3 python3-venv)
+tests=(binutils g++ libcmocka-dev libonnx-testdata mandoc python3 python3-dev python3-venv)
 dev=(clang clang-format libclang-rt-14-dev)
 
 die() {

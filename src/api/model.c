@@ -182,6 +182,9 @@ int cutset_model_reads(const cutset_model *m, const char *path)
 cutset_status cutset_model_inspect(const cutset_model *m, cutset_inspect_form form,
                                    cutset_write_fn write, void *payload, cutset_error *err)
 {
+    if (m->scripted)
+        return cs_fail(err, CUTSET_USAGE, "%s is TorchScript, which inspect does not tell about: plan it",
+                       m->path ? m->path : "the model");
     cs_out out;
     cutset_status s = cs_out_call(&out, write, payload, err);
     if (s) return s;

@@ -30,15 +30,15 @@ static const struct {
     cs_rule rule;
     const char *why;
 } refusals[] = {
-    [CS_TORCH_CONTAINER] = {CS_RULE_OP, "it changes a container or an attribute, which the host does"},
+    [CS_TORCH_CONTAINER] = {CS_RULE_OP,
+                            "it changes a container or an attribute, which the host does"},
     [CS_TORCH_EFFECT] = {CS_RULE_OP, "it has a side effect"},
     [CS_TORCH_UNKNOWN] = {CS_RULE_OP, "no schema tells what it writes"},
     [CS_TORCH_INSIDE] = {CS_RULE_OP, "something inside it must stay on the host"},
-    [CS_TORCH_VIEW] = {CS_RULE_BOUNDARY,
-                       "its result leaves the branch and is a view of memory that is written"},
     [CS_TORCH_ATTRIBUTE] = {CS_RULE_OP, "it reads an attribute that is set"},
-    [CS_TORCH_DEFAULT] = {CS_RULE_OP, "no aten:: operator that neither writes, draws random numbers "
-                                      "nor has a side effect"},
+    [CS_TORCH_DEFAULT] = {CS_RULE_OP,
+                          "no aten:: operator that neither writes, draws random numbers "
+                          "nor has a side effect"},
 };
 
 typedef struct reason {
@@ -103,7 +103,9 @@ static cutset_status fill_block(cutset_model *m, size_t b, const cutset_torchscr
     const size_t n = from->nodes.len;
     cs_permit *permits = cs_arena_alloc(&t->arena, n, sizeof *permits);
     bool *imported = cs_arena_zalloc(&t->arena, n, sizeof *imported);
-    if (!permits || !imported) return cs_fail_memory(err);
+    const cs_str spent = cs_strtab_add(&from->graph->pool->names,
+                                       CS_SPAN("the engines of --max-engines are used up"), false);
+    if (!permits || !imported || spent == CS_NONE) return cs_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         imported[i] = from->nodes.at[i].imported;
         if (!permit(from->graph->pool, &from->nodes.at[i], in, reasons, &permits[i]))
@@ -113,7 +115,8 @@ static cutset_status fill_block(cutset_model *m, size_t b, const cutset_torchscr
                                    .owner = from->owner,
                                    .owner_node = from->owner_node,
                                    .branch = from->branch,
-                                   .imported = imported};
+                                   .imported = imported,
+                                   .spent = spent};
     return CUTSET_OK;
 }
 
@@ -191,9 +194,10 @@ cutset_status cs_scripted_plan(cutset_plan **out, const cutset_model *m,
                            "target %s has rules for ONNX operators, not for TorchScript: give acc",
                            targets[i]->name);
     if (!t->sized && (opts->host_memory || opts->device_memory))
-        return cs_fail(err, CUTSET_USAGE,
-                       "the text of a graph has no weight sizes: plan it without a memory budget, or "
-                       "give budgets to cutset.torchscript");
+        return cs_fail(
+            err, CUTSET_USAGE,
+            "the text of a graph has no weight sizes: plan it without a memory budget, or "
+            "give budgets to cutset.torchscript");
     const size_t n = t->torch->blocks.len;
     cs_plan_block *blocks = cs_alloc(n, sizeof *blocks);
     if (!blocks) return cs_fail_memory(err);

@@ -39,6 +39,20 @@ static int append(const char *command, cli_list *list, const char *value)
     return 0;
 }
 
+/* None left is a budget of one byte: 0 would mean no budget. */
+static int store_available(const char *command, const cli_option *o)
+{
+    cutset_error err;
+    int64_t bytes;
+    const cutset_status status = cutset_available_memory(&bytes, NULL, NULL, &err);
+    if (status) {
+        cli_usage(command, "--%s auto: %s", o->name, err.message);
+        return status;
+    }
+    *(int64_t *)o->to = bytes > 0 ? bytes : 1;
+    return 0;
+}
+
 static int store(const char *command, const cli_option *o, const char *value)
 {
     cs_span text = cs_span_of(value);
@@ -51,6 +65,9 @@ static int store(const char *command, const cli_option *o, const char *value)
         return 0;
     case CLI_LIST:
         return append(command, o->to, value);
+    case CLI_AUTO:
+        if (cs_span_is(text, "auto")) return store_available(command, o);
+        __attribute__((fallthrough));
     case CLI_SIZE:
         if (cs_span_is(text, "auto"))
             return cli_usage(command, "--%s auto is not there yet: give a size such as 8GiB",

@@ -8,7 +8,15 @@
 
 /* ---- options: --name value, --name=value, flags; anything else is an operand ---- */
 
-typedef enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_SIZE, CLI_COUNT, CLI_LATER } cli_kind;
+typedef enum cli_kind {
+    CLI_FLAG,
+    CLI_TEXT,
+    CLI_LIST,
+    CLI_SIZE,
+    CLI_AUTO, /* a size, or "auto": what the system allows now */
+    CLI_COUNT,
+    CLI_LATER
+} cli_kind;
 
 typedef struct cli_list {
     const char **at;
@@ -19,7 +27,7 @@ typedef struct cli_option {
     const char *name; /* without dashes; a single letter is also -x */
     cli_kind kind;
     void *
-        to; /* bool *, const char **, cli_list *, int64_t * (SIZE, COUNT); LATER: the reason, a string */
+        to; /* bool *, const char **, cli_list *, int64_t * (SIZE, AUTO, COUNT); LATER: the reason, a string */
 } cli_option;
 
 /* Sorts argv into options and operands. On a mistake says so on stderr and returns CUTSET_USAGE;
@@ -40,7 +48,7 @@ cutset_status cli_open(cutset_model **out, const char *path, const cli_model *m,
 typedef struct cli_plan {
     cli_model model;
     cli_list targets, pins, excludes, groups;
-    int64_t host_memory, device_memory, min_nodes;
+    int64_t host_memory, device_memory, min_nodes, max_engines;
     const char *oversize, *objective, *effort;
     bool connected;
 } cli_plan;
@@ -48,11 +56,11 @@ typedef struct cli_plan {
 #define CLI_PLAN_OPTIONS(p) \
     CLI_MODEL_OPTIONS((p).model), {"target", CLI_LIST, &(p).targets}, \
     {"pin", CLI_LIST, &(p).pins}, {"exclude", CLI_LIST, &(p).excludes}, \
-    {"group", CLI_LIST, &(p).groups}, {"host-memory", CLI_SIZE, &(p).host_memory}, \
+    {"group", CLI_LIST, &(p).groups}, {"host-memory", CLI_AUTO, &(p).host_memory}, \
     {"device-memory", CLI_SIZE, &(p).device_memory}, {"min-nodes", CLI_COUNT, &(p).min_nodes}, \
     {"oversize", CLI_TEXT, &(p).oversize}, {"objective", CLI_TEXT, &(p).objective}, \
     {"effort", CLI_TEXT, &(p).effort}, {"connected", CLI_FLAG, &(p).connected}, \
-    {"min-benefit", CLI_LATER, NULL}, {"max-engines", CLI_LATER, NULL}
+    {"max-engines", CLI_COUNT, &(p).max_engines}, {"min-benefit", CLI_LATER, NULL}
 /* clang-format on */
 extern const char cli_plan_help[];
 /* Was any of these given? */

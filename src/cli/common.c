@@ -133,11 +133,13 @@ const char cli_plan_help[] =
     "planning options:\n"
     "  --target T            a shipped target or a target file; of several the first\n"
     "                        named is served first\n"
-    "  --host-memory SIZE    budget of each engine while it is built (8GiB, 512MiB)\n"
+    "  --host-memory SIZE    budget of each engine while it is built (8GiB, 512MiB,\n"
+    "                        or auto: what the system allows now)\n"
     "  --device-memory SIZE  budget of each engine while it runs\n"
     "  --oversize HOW        an operator over the budget alone: error (default),\n"
     "                        host, keep\n"
     "  --min-nodes N         engines of fewer nodes go to the host\n"
+    "  --max-engines M       at most so many: what costs least goes to the host\n"
     "  --connected           an engine is one connected piece\n"
     "  --pin NAME=TARGET     run these nodes there; NAME is a node, a value or a glob\n"
     "  --exclude OP|NAME     keep these nodes on the host\n"
@@ -150,8 +152,9 @@ const char cli_plan_help[] =
 bool cli_plan_given(const cli_plan *p)
 {
     return p->targets.len || p->pins.len || p->excludes.len || p->groups.len || p->host_memory ||
-           p->device_memory || p->min_nodes || p->oversize || p->objective || p->effort ||
-           p->connected || p->model.types.len || p->model.shapes.len || p->model.dims.len;
+           p->device_memory || p->min_nodes || p->max_engines || p->oversize || p->objective ||
+           p->effort || p->connected || p->model.types.len || p->model.shapes.len ||
+           p->model.dims.len;
 }
 
 static cutset_status usage(cutset_error *err, const char *format, const char *value)
@@ -203,7 +206,8 @@ cutset_status cli_make_plan(cutset_plan **plan, cutset_model **model, const char
     cutset_status s = read_choices(p, &opts, err);
     if (s) return s;
     opts.host_memory = p->host_memory, opts.device_memory = p->device_memory;
-    opts.min_nodes = p->min_nodes, opts.connected = p->connected;
+    opts.min_nodes = p->min_nodes, opts.max_engines = p->max_engines;
+    opts.connected = p->connected;
     opts.pins = p->pins.at, opts.n_pins = p->pins.len;
     opts.excludes = p->excludes.at, opts.n_excludes = p->excludes.len;
     opts.groups = p->groups.at, opts.n_groups = p->groups.len;

@@ -464,6 +464,10 @@ cutset_status cs_emit_merge(const cs_onnx *source, const cs_graph *graph, const 
 {
     if (!plan->bound)
         return cs_fail(err, CUTSET_BAD, "the plan is not bound to this model: make it again");
+    if (plan->copies.len > 0)
+        return cs_fail(err, CUTSET_BAD,
+                       "the plan repeats nodes in several parts, which ONNX parts cannot: plan the "
+                       "model without repeated nodes");
     merge m = {.source = source,
                .graph = graph,
                .plan = plan,

@@ -90,11 +90,17 @@ static cutset_status check_value(const cs_parter *pt, uint32_t part, uint32_t va
     const cs_span name = cs_name(pool, v->name);
     const cs_span op = v->origin == CS_ORIGIN_NODE ? cs_name(pool, pt->graph->nodes.at[v->from].op)
                                                    : CS_SPAN("graph input");
-    return cs_fail(err, CUTSET_BAD,
-                   "the %s of %.*s (%.*s), which crosses part %u, is not known: add --type "
-                   "'%.*s=%s%s[?,?]%s'",
-                   what, CS_FMT(name), CS_FMT(op), part, CS_FMT(name), tensor ? "" : "seq(",
-                   has_elem ? cs_elem_name(type->elem) : "f32", tensor ? "" : ")");
+    cs_fail(err, CUTSET_BAD,
+            "the %s of %.*s (%.*s), which crosses part %u, is not known: add --type "
+            "'%.*s=%s%s[?,?]%s'",
+            what, CS_FMT(name), CS_FMT(op), part, CS_FMT(name), tensor ? "" : "seq(",
+            has_elem ? cs_elem_name(type->elem) : "f32", tensor ? "" : ")");
+    if (v->origin == CS_ORIGIN_NODE) {
+        char buffer[16];
+        const cs_span label = cs_node_label(pt->graph, v->from, buffer);
+        cs_error_name(err, label.at, label.len);
+    }
+    return CUTSET_BAD;
 }
 
 cutset_status cs_part_check(const cs_parter *pt, uint32_t part, cutset_error *err)

@@ -181,6 +181,10 @@ cutset_status cs_emit_split(const cs_onnx *onnx, const cs_graph *graph, const cu
 {
     if (!plan->bound)
         return cs_fail(err, CUTSET_BAD, "the plan is not bound to this model: make it again");
+    if (plan->copies.len > 0)
+        return cs_fail(err, CUTSET_BAD,
+                       "the plan repeats nodes in several parts, which ONNX parts cannot: plan the "
+                       "model without repeated nodes");
     split s = {.plan = plan, .progress = opts != NULL ? &opts->progress : NULL};
     const cutset_weights wanted = opts != NULL ? opts->weights : CUTSET_WEIGHTS_AUTO;
     const cutset_status status = run(&s, onnx, graph, dir, wanted, err);

@@ -19,8 +19,8 @@ typedef struct cs_ort cs_ort;
 typedef struct OrtValue OrtValue; /* the runtime's; absent optionals are values too */
 
 /* Loads the library: `path` if not NULL, else $CUTSET_ONNXRUNTIME, else the first found of: the
- * Python environments .venv from the current folder upwards and from the command's folder upwards,
- * $VIRTUAL_ENV, the environment of python3, the system's libraries. CUTSET_SYSTEM: none loads. */
+ * Python environment that the command is installed in, those named .venv from its folder upwards and
+ * from the current folder upwards, $VIRTUAL_ENV, the environment of python3, the system's libraries. CUTSET_SYSTEM: none loads. */
 cutset_status cs_ort_open(cs_ort **out, const char *path, cutset_error *err);
 void cs_ort_close(cs_ort *ort); /* NULL is taken; after all sessions and values */
 const char *cs_ort_version(const cs_ort *ort);

@@ -115,6 +115,17 @@ static bool try_upwards(finder *f, char *dir)
     }
 }
 
+/* ENV/bin, where a wheel puts the command. */
+static bool try_own_environment(finder *f, const char *dir)
+{
+    char env[PATH_MAX];
+    const size_t len = strlen(dir);
+    if (len < 5 || strcmp(dir + len - 4, "/bin") != 0 || len >= sizeof env) return false;
+    memcpy(env, dir, len - 4);
+    env[len - 4] = '\0';
+    return try_environment(f, env);
+}
+
 /* The command's own folder before the current one, which others may write to. */
 static bool try_around(finder *f)
 {
@@ -124,6 +135,7 @@ static bool try_around(finder *f)
         dir[n] = '\0';
         char *slash = strrchr(dir, '/');
         if (slash != NULL) *slash = '\0';
+        if (slash != NULL && try_own_environment(f, dir)) return true;
         if (slash != NULL && try_upwards(f, dir)) return true;
     }
     return getcwd(dir, sizeof dir) != NULL && try_upwards(f, dir);

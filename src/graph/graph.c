@@ -36,6 +36,7 @@ void cs_graph_free(cs_graph *g)
     cs_vec_fini(&g->bodies);
     cs_vec_fini(&g->allow);
     cs_vec_fini(&g->writes);
+    cs_vec_fini(&g->exposed);
     cs_vec_fini(&g->groups);
     cs_vec_fini(&g->members);
     cs_vec_fini(&g->inputs);

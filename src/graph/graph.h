@@ -147,6 +147,8 @@ typedef struct cs_graph {
     CS_VEC(cs_body) bodies;
     CS_VEC(cs_str) allow;
     CS_VEC(uint32_t) writes;
+    CS_VEC(uint32_t) exposed; /* values whose memory something outside this graph writes, not while it
+                               * runs */
     CS_VEC(cs_group) groups;
     CS_VEC(uint32_t) members;
     CS_VEC(uint32_t) inputs; /* value ids, in order */

@@ -124,11 +124,14 @@ static cutset_status define_formals(cs_reader *r, cs_scope *s, const cs_source *
     const cs_graph *outer = s->outer->graph;
     const uint32_t id = (uint32_t)outer->nodes.len - 1;
     char label[512];
-    if (outer->nodes.at[id].n_arg > src->inputs.len || outer->nodes.at[id].n_out > src->outputs.len)
-        return cs_onnx_bad(r, node,
-                           "%s has more inputs or outputs than the function that it calls: "
-                           "remove those, or add them to the function",
-                           cs_onnx_node_label(r, node, label));
+    if (outer->nodes.at[id].n_arg > src->inputs.len ||
+        outer->nodes.at[id].n_out > src->outputs.len) {
+        cs_onnx_bad(r, node,
+                    "%s has more inputs or outputs than the function that it calls: "
+                    "remove those, or add them to the function",
+                    cs_onnx_node_label(r, node, label));
+        return cs_onnx_blame(r, node);
+    }
     for (uint32_t i = 0; i < src->inputs.len; i++) {
         const cs_str name = cs_onnx_intern(r, src->inputs.at[i]);
         const uint32_t arg = cs_node_arg(outer, &outer->nodes.at[id], i);

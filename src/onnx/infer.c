@@ -157,6 +157,7 @@ static void fail_elem(cs_op *op, const cs_scope *scope, uint32_t value, const ch
         "node %.*s (%.*s): %.*s is declared %s but the operator makes it %s; correct the declared "
         "type, or leave it out",
         CS_FMT(label), CS_FMT(kind), CS_FMT(name), was, is);
+    cs_error_name(op->run->err, label.at, label.len);
 }
 
 /* The declared and the inferred type differ: a note, or the end. */

@@ -265,6 +265,8 @@ typedef struct cs_node_head {
 cutset_status cs_onnx_node_head(cs_reader *r, cs_span proto, cs_node_head *head);
 /* "node 'conv1' (Conv)", "the Conv that makes 'y'"; for messages. */
 const char *cs_onnx_node_label(const cs_reader *r, cs_span proto, char buffer[512]);
+/* After cs_onnx_bad: gives the error the node's name, as plans spell it. CUTSET_BAD. */
+cutset_status cs_onnx_blame(const cs_reader *r, cs_span proto);
 
 /* ---- functions.c ---- */
 cutset_status cs_onnx_add_function(cs_reader *r, cs_span proto);

@@ -158,9 +158,9 @@ static cutset_status fail_twice(cs_reader *r, const cs_scope *s, cs_str name, ui
                         ? cs_onnx_node_label(r, find_maker(r, s->source, text), one)
                         : makers[was];
     const char *b = origin == CS_ORIGIN_NODE ? cs_onnx_node_label(r, at, two) : makers[origin];
-    return cs_onnx_bad(r, at,
-                       "value '%.*s' is made twice: by %s, and by %s: give each value one origin",
-                       CS_FMT(text), a, b);
+    cs_onnx_bad(r, at, "value '%.*s' is made twice: by %s, and by %s: give each value one origin",
+                CS_FMT(text), a, b);
+    return origin == CS_ORIGIN_NODE ? cs_onnx_blame(r, at) : CUTSET_BAD;
 }
 
 cutset_status cs_onnx_define(cs_reader *r, cs_scope *s, cs_str name, cs_type type, cs_origin origin,

@@ -39,6 +39,20 @@ cutset_status cs_onnx_node_head(cs_reader *r, cs_span proto, cs_node_head *head)
     return w.bad ? cs_wire_error(&w, "NodeProto", r->err) : CUTSET_OK;
 }
 
+cutset_status cs_onnx_blame(const cs_reader *r, cs_span proto)
+{
+    cs_span name = {"", 0}, out = name;
+    cs_wire w = cs_onnx_wire(r, proto);
+    while (cs_wire_next(&w)) {
+        if (w.type != CS_WIRE_BYTES) continue;
+        if (w.field == 3) name = w.bytes;
+        if (w.field == 2 && out.len == 0) out = w.bytes;
+    }
+    if (out.len == 0) out = name;
+    if (out.len > 0) cs_error_name(r->err, out.at, out.len);
+    return CUTSET_BAD;
+}
+
 const char *cs_onnx_node_label(const cs_reader *r, cs_span proto, char buffer[512])
 {
     cs_span name = {"", 0}, op = name, out = name;
@@ -138,9 +152,9 @@ static cutset_status check_attrs(cs_reader *r, const fields *f)
     if (!room) return cs_fail_memory(r->err);
     if (!twice) return CUTSET_OK;
     char label[512];
-    return cs_onnx_bad(r, at[i - 1].proto, "%s has two attributes '%.*s': remove one",
-                       cs_onnx_node_label(r, f->proto, label),
-                       CS_FMT(cs_name(r->pool, at[i - 1].name)));
+    cs_onnx_bad(r, at[i - 1].proto, "%s has two attributes '%.*s': remove one",
+                cs_onnx_node_label(r, f->proto, label), CS_FMT(cs_name(r->pool, at[i - 1].name)));
+    return cs_onnx_blame(r, f->proto);
 }
 
 /* ---- the version of its domain ---- */
@@ -184,12 +198,13 @@ static cutset_status add_args(cs_reader *r, cs_scope *s, const fields *f)
             if (found) CS_TRY(cs_scope_resolve(r, s, name, &value, &found));
         }
         char label[512];
-        if (!found)
-            return cs_onnx_bad(
-                r, text,
-                "%s reads '%.*s', which nothing makes: add the producer or fix the name "
-                "(file cut off?)",
-                cs_onnx_node_label(r, f->proto, label), CS_FMT(text));
+        if (!found) {
+            cs_onnx_bad(r, text,
+                        "%s reads '%.*s', which nothing makes: add the producer or fix the name "
+                        "(file cut off?)",
+                        cs_onnx_node_label(r, f->proto, label), CS_FMT(text));
+            return cs_onnx_blame(r, f->proto);
+        }
         if (!cs_graph_add_arg(s->graph, value)) return cs_fail_memory(r->err);
     }
     return CUTSET_OK;
@@ -310,9 +325,11 @@ cutset_status cs_onnx_add_node(cs_reader *r, cs_scope *s, cs_span proto)
     fields f;
     CS_TRY(gather(r, s, proto, &f));
     char label[512];
-    if (f.op.len == 0)
-        return cs_onnx_bad(r, proto, "%s has no op_type: name its operator",
-                           cs_onnx_node_label(r, proto, label));
+    if (f.op.len == 0) {
+        cs_onnx_bad(r, proto, "%s has no op_type: name its operator",
+                    cs_onnx_node_label(r, proto, label));
+        return cs_onnx_blame(r, proto);
+    }
     if (f.n_items > 1) CS_TRY(check_attrs(r, &f));
     CS_TRY(build(r, s, &f));
     drop(r, &f);

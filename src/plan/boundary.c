@@ -3,11 +3,10 @@
  * A target says which types its engines take in and give out; a value of another type must stay
  * inside one engine. Where its producer and all its readers run on one accelerator they are tied
  * (one atom); else the accelerated end goes to the host, which may put further values on a
- * boundary: a worklist runs until nothing changes. A pinned node stays, with a note.
- * `no_cross` marks values that may not cross at all, because nobody knows their rank. A list crosses
- * nothing, not even from host part to host part; with tensors_only no other scalar passes in or out
- * of an engine either.
- * Cost: linear, each node is demoted at most once.
+ * boundary: a worklist runs until nothing changes. A pinned node stays, with a note. `no_cross`
+ * marks values that may not cross at all, because nobody knows their rank. A list crosses nothing,
+ * not even from host part to host part; with tensors_only no other scalar passes in or out of an
+ * engine either. Cost: linear, each node is demoted at most once.
  */
 #include "plan/work.h"
 

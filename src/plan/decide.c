@@ -41,8 +41,11 @@ static bool several_targets(const cs_work *w, const cs_atoms *a)
 static cutset_status connected_slots(cs_work *w, outcome *o, bool packed, cutset_error *err)
 {
     const cs_atoms *a = &o->atoms;
-    if (packed)
-        return cs_labels_connect(&o->labels, a, &w->arena) ? CUTSET_OK : cs_fail_memory(err);
+    if (packed) {
+        const bool ok = cs_labels_connect(&o->labels, a, &w->arena) &&
+                        (!w->budget || cs_sizes_fit(a, &o->costs, &w->arena, &o->labels));
+        return ok ? CUTSET_OK : cs_fail_memory(err);
+    }
     cs_labels late;
     if (!cs_labels_init(&late, a, &w->arena)) return cs_fail_memory(err);
     o->labels.engines = late.engines = o->levels.r;

@@ -1,18 +1,19 @@
 /* --min-nodes: which engine atoms go to the host so that every engine is large enough.
  *
- * Keeping the most nodes that count is NP-hard (theory: 5.2). First a rule that is always right: an
- * atom is demoted in every solution if it and all that could share an engine with it (not separated
- * by a host atom) have fewer than s such nodes. Then heuristics, the best of which is kept (most
- * counted nodes, then fewest engines, then most nodes): demote the smallest short engine of the ASAP
- * levels, or of the ALAP levels, and level again; or fill engines in order, from the front or from
- * the back, atoms that must go first (earliest deadline), up to s nodes, and demote only what is
- * critical where one stays short; each with ties to the first and to the last. Then demoted atoms go
- * back into engines that can take them (promote.c), and connected groups of the others are put back
- * one by one and sifted again, as long as that gains. An engine with an exempt atom is never short.
- * Small graphs do not come here: small.c is exact.
+ * Keeping the most nodes that count is NP-hard (theory: 5.2). First a rule that is always right:
+ * an atom is demoted in every solution if it and all that could share an engine with it (not
+ * separated by a host atom) have fewer than s such nodes. Then heuristics, the best of which is
+ * kept (most counted nodes, then fewest engines, then most nodes): demote the smallest short
+ * engine of the ASAP levels, or of the ALAP levels, and level again; or fill engines in order,
+ * from the front or from the back, atoms that must go first (earliest deadline), up to s nodes,
+ * and demote only what is critical where one stays short; each with ties to the first and to the
+ * last, with and without that rule (what it demotes changes the levels). Then demoted atoms go
+ * back into engines that can take them (promote.c), and connected groups of the others are put
+ * back one by one and sifted again, as long as that gains. An engine with an exempt atom is never
+ * short. Small graphs do not come here: small.c is exact.
  *
- * Each round demotes something, so they end. Cost: O(rounds (n + m) log n); above WORK atoms in all,
- * a round demotes every short engine at once. The exact rule looks at up to KERNEL atoms.
+ * Each round demotes something, so they end. Cost: O(rounds (n + m) log n); above WORK atoms in
+ * all, a round demotes every short engine at once. The exact rule looks at up to KERNEL atoms.
  */
 #include <string.h>
 
@@ -186,7 +187,8 @@ static bool is_short(const sieve *s, uint32_t slot)
     return slot && s->size[slot] < s->least && !s->exempt[slot];
 }
 
-/* The short engine to go: the smallest; when filling, the first that was filled. 0: none is short. */
+/* The short engine to go: the smallest; when filling, the first that was filled. 0: none is
+ * short. */
 static uint32_t choose(const sieve *s, way how)
 {
     uint32_t best = 0;
@@ -277,16 +279,16 @@ typedef struct best {
     bool some;
 } best;
 
-/* One heuristic from `from` on, kept where it is the best. *gain: it is. False: no memory. */
-static bool run(sieve *s, const int32_t *from, way how, best *b, bool *gain)
+/* One heuristic from `s->target` on, kept where it is the best: what it ends with is what it would
+ * begin with, so planning anew finds the same. False: no memory. */
+static bool attempt(sieve *s, way how, best *b, bool *gain)
 {
     const cs_arena_mark mark = cs_arena_note(s->arena);
-    memcpy(s->target, from, s->a->n * sizeof *from);
     if (!sift(s, how)) return false;
     const uint32_t engines = close_gaps(s);
-    if (engines == CS_NONE || !cs_promote(s->a, engines, s->arena, s->target, s->slot))
-        return false;
+    if (engines == CS_NONE) return false;
     cs_arena_release(s->arena, mark);
+    s->engines = engines;
     const keep now = kept(s);
     if (b->some && !better(now, engines, b->kept, b->engines)) return true;
     *b = (best){b->target, b->slot, engines, now, true};
@@ -296,7 +298,28 @@ static bool run(sieve *s, const int32_t *from, way how, best *b, bool *gain)
     return true;
 }
 
-/* Groups of demoted atoms that the kernel does not rule out, joined by edges; group[v]: a member. */
+/* The same from `from` on, and again with the atoms that its engines can take back. */
+static bool run(sieve *s, const int32_t *from, way how, best *b, bool *gain)
+{
+    const uint32_t n = s->a->n;
+    const cs_arena_mark mark = cs_arena_note(s->arena);
+    memcpy(s->target, from, n * sizeof *from);
+    if (!attempt(s, how, b, gain)) return false;
+    const uint64_t before = kept(s).nodes;
+    if (!cs_promote(s->a, s->engines, s->arena, s->target, s->slot)) return false;
+    if (kept(s).nodes == before) return true;
+    const int32_t *more = cs_arena_dup(s->arena, s->target, n * sizeof *more);
+    if (!more) return false;
+    for (way again = ASAP; again < WAYS; again++) {
+        memcpy(s->target, more, n * sizeof *more);
+        if (!attempt(s, again, b, gain)) return false;
+    }
+    cs_arena_release(s->arena, mark);
+    return true;
+}
+
+/* Groups of demoted atoms that the kernel does not rule out, joined by edges; group[v]: a
+ * member. */
 static void join_demoted(const sieve *s, const int32_t *kernel, const best *b, uint32_t *group)
 {
     const cs_atoms *a = s->a;
@@ -340,10 +363,12 @@ static bool find_best(sieve *s, int32_t *kernel, best *b)
     for (bool some = n <= KERNEL; some;)
         if (!kernel_round(s, &some)) return false;
     memcpy(kernel, s->target, n * sizeof *kernel);
-    for (int last = 0; last < 2; last++)
+    const bool some = memcmp(kernel, s->a->target, n * sizeof *kernel) != 0;
+    const int starts = n > KERNEL ? 1 : 2 + 2 * some; /* large graphs: ties to the first alone */
+    for (int start = 0; start < starts; start++)
         for (way how = ASAP; how < WAYS; how++) {
-            s->last = last, s->work = 0;
-            if (!run(s, kernel, how, b, &gain)) return false;
+            s->last = start % 2, s->work = 0;
+            if (!run(s, start < 2 ? kernel : s->a->target, how, b, &gain)) return false;
         }
     s->last = false, s->work = 0;
     return put_back(s, kernel, b);

@@ -1,9 +1,9 @@
 /* Maximum flow: Dinic's algorithm (Dinitz 1970) with 64-bit capacities, without recursion.
  *
- * Phases: distances from the source by breadth first, then paths along them until none is left, each
- * vertex going on from the arc it stopped at. In the end the vertices that still reach the sink are
- * its side of a minimum cut, the one nearest to it. Cost: O(n^2 m), in layered networks of small
- * capacities far less; the caller bounds the arcs looked at.
+ * Phases: distances to the sink by breadth first, then paths along them until none is left, each
+ * vertex going on from the arc it stopped at. In the end the vertices with a distance are the
+ * sink's side of a minimum cut, the one nearest to it. Cost: O(n^2 m), in layered networks of
+ * small capacities far less; the caller bounds the arcs looked at.
  */
 #include <string.h>
 
@@ -40,22 +40,22 @@ void cs_flow_arc(cs_flow *f, uint32_t from, uint32_t to, int64_t capacity)
     f->n_arcs++;
 }
 
-/* Distances from the source; is the sink reached? */
+/* Distances to the sink; does the source reach it? */
 static bool measure(cs_flow *f, uint32_t *queue)
 {
     uint32_t head = 0, tail = 0;
     memset(f->level, 0xff, f->n * sizeof *f->level);
-    f->level[SOURCE] = 0;
-    queue[tail++] = SOURCE;
+    f->level[SINK] = 0;
+    queue[tail++] = SINK;
     while (head < tail) {
         const uint32_t v = queue[head++];
         for (uint32_t arc = f->first[v]; arc != CS_NONE; arc = f->next[arc], f->steps++) {
-            if (!f->left[arc] || f->level[f->to[arc]] != CS_NONE) continue;
+            if (!f->left[arc ^ 1] || f->level[f->to[arc]] != CS_NONE) continue;
             f->level[f->to[arc]] = f->level[v] + 1;
             queue[tail++] = f->to[arc];
         }
     }
-    return f->level[SINK] != CS_NONE;
+    return f->level[SOURCE] != CS_NONE;
 }
 
 /* Sends along the path of `len` arcs what its narrowest takes, and tells how far the path is still
@@ -96,28 +96,11 @@ static bool send_all(cs_flow *f, uint32_t *at, uint32_t *path, uint64_t steps, i
         }
         const uint32_t to = f->to[arc];
         f->steps++;
-        if (f->left[arc] && f->level[to] == f->level[v] + 1 && f->level[v] != CS_NONE) {
+        if (f->left[arc] && f->level[to] != CS_NONE && f->level[to] + 1 == f->level[v]) {
             path[len++] = arc;
             v = to;
         } else {
             at[v] = f->next[arc];
-        }
-    }
-}
-
-/* Leaves a level only to vertices that reach the sink. */
-static void find_side(cs_flow *f, uint32_t *queue)
-{
-    uint32_t head = 0, tail = 0;
-    memset(f->level, 0xff, f->n * sizeof *f->level);
-    f->level[SINK] = 0;
-    queue[tail++] = SINK;
-    while (head < tail) {
-        const uint32_t v = queue[head++];
-        for (uint32_t arc = f->first[v]; arc != CS_NONE; arc = f->next[arc]) {
-            if (!f->left[arc ^ 1] || f->level[f->to[arc]] != CS_NONE) continue;
-            f->level[f->to[arc]] = f->level[v] + 1;
-            queue[tail++] = f->to[arc];
         }
     }
 }
@@ -132,7 +115,6 @@ int64_t cs_flow_run(cs_flow *f, uint64_t steps, cs_arena *arena)
     bool ok = true;
     while (ok && measure(f, room))
         ok = send_all(f, at, room, steps, &flow);
-    if (ok) find_side(f, room);
     cs_arena_release(arena, mark);
     return ok ? flow : -1;
 }

@@ -278,8 +278,15 @@ cutset_status cs_read_boundaries(cs_reader *r, const cs_cursor *top)
         PASS(read_boundary(r, top, i));
     PASS(model_types(r, top, plan->inputs.at, plan->inputs.len, "model.inputs"));
     PASS(model_types(r, top, plan->outputs.at, plan->outputs.len, "model.outputs"));
+    bool nested = false; /* then values pass between a block and the one around it without a boundary */
+    for (size_t p = 0; p < plan->parts.len; p++)
+        nested |= plan->parts.at[p].block != 0;
+    const cs_str unknown = cs_plan_str(plan, CS_SPAN("?"));
+    if (unknown == CS_NONE) return cs_fail_memory(top->err);
     for (size_t v = 0; v < plan->values.len; v++)
-        if (plan->value_types.at[v] == CS_NONE)
+        if (plan->value_types.at[v] == CS_NONE && nested)
+            plan->value_types.at[v] = unknown;
+        else if (plan->value_types.at[v] == CS_NONE)
             return cs_json_wrong(top, "boundaries", "lacks \"%.*s\", which parts name",
                                  CS_FMT(cs_strtab_get(&plan->names, plan->values.at[v])));
     return CUTSET_OK;

@@ -1,16 +1,17 @@
-/* --max-engines M: which engine atoms go to the host so that M engines are enough, at the least loss.
+/* --max-engines M: which engine atoms go to the host so that M engines are enough, at the least
+ * loss.
  *
- * Without a budget and for one accelerator this is a minimum cut (theory: 5.1): a plan is a monotone
- * label for each atom, 0 .. 2M, odd in engines; the vertex (v, k) stands for "the label of v is at
- * least k"; an edge u -> v of the graph lets (u, k) imply (v, k); staying on the host costs an atom
- * what it is worth. Only what lies on a path from source to sink matters, and that is a window of k
- * for each atom, from the levels: (v, 2j) is reached by j stretches and hosts before v, and reaches
- * the sink by M + 1 - j stretches from v on. Atoms on no path of M + 1 stretches have none. The two
- * vertices of a host atom that imply each other are one.
+ * Without a budget and for one accelerator this is a minimum cut (theory: 5.1): a plan is a
+ * monotone label for each atom, 0 .. 2M, odd in engines; the vertex (v, k) stands for "the label
+ * of v is at least k"; an edge u -> v of the graph lets (u, k) imply (v, k); staying on the host
+ * costs an atom what it is worth. Only what lies on a path from source to sink matters, and that
+ * is a window of k for each atom, from the levels: (v, 2j) is reached by j stretches and hosts
+ * before v, and reaches the sink by M + 1 - j stretches from v on. Atoms on no path of M + 1
+ * stretches have none. The two vertices of a host atom that imply each other are one.
  *
- * An atom is worth its counted nodes, then its nodes; a pinned one may not go. The cut is exact up to
- * VERTICES, ARCS and STEPS; beyond, the best M of the early, late or fewest-part engines stay, and
- * what fits into them (promote.c).
+ * An atom is worth its counted nodes, then its nodes; a pinned one may not go. The cut is exact up
+ * to VERTICES, ARCS and STEPS; beyond, the best M of the early, late or fewest-part engines stay,
+ * and what fits into them (promote.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 #define VERTICES (1u << 22)
 #define ARCS (1u << 22)
-#define STEPS (UINT64_C(1) << 28)
+#define STEPS (UINT64_C(1) << 26)
 #define NODES (1u << 30) /* more could overflow a sum of worths */
 #define NAMED 6          /* pinned nodes that a message lists */
 
@@ -31,9 +32,9 @@ static int64_t worth(const cs_work *w, const cs_atoms *a, uint32_t v)
 
 /* ---- what pinned atoms need by themselves ---- */
 
-/* Most engines that pinned atoms need on one path, other engine atoms taken to run where they do not
- * matter. State 2v: the last stretch is closed by a host atom; 2v + 1: it is open, and holds a pinned
- * atom. count[state]: closed stretches. */
+/* Most engines that pinned atoms need on one path, other engine atoms taken to run where they do
+ * not matter. State 2v: the last stretch is closed by a host atom; 2v + 1: it is open, and holds a
+ * pinned atom. count[state]: closed stretches. */
 typedef struct chain {
     uint32_t *count, *back; /* by state; count CS_NONE: not reached, back CS_NONE: begins here */
     uint32_t engines, end;
@@ -165,8 +166,8 @@ static void imply(network *net, const window *from, const window *to, uint32_t s
             CS_FLOW_INF);
 }
 
-/* Staying on the host at position 2j costs the atom: an arc from (v, 2j) to (v, 2j + 1). `take` gets
- * every such arc in order. */
+/* Staying on the host at position 2j costs the atom: an arc from (v, 2j) to (v, 2j + 1). `take`
+ * gets every such arc in order. */
 typedef void (*cost_fn)(network *net, void *payload, uint32_t atom, uint32_t from, uint32_t to);
 
 static void each_cost(network *net, cost_fn take, void *payload)
@@ -248,7 +249,8 @@ typedef struct choice {
     int64_t most; /* kept by the best so far; -1: none */
 } choice;
 
-/* Keeps the `m` engines that are worth most, those with pinned atoms first. False: more are pinned. */
+/* Keeps the `m` engines that are worth most, those with pinned atoms first. False: more are
+ * pinned. */
 static bool keep_best(choice *c, uint32_t engines)
 {
     const cs_atoms *a = c->a;

@@ -24,10 +24,10 @@ typedef struct nester {
     const cutset_target *const *targets;
     size_t n_targets;
     const cutset_plan_opts *opts;
-    cutset_plan **plans; /* by block; NULL: not planned */
-    uint32_t *home;      /* by block: the part around it */
-    uint32_t **part;     /* by block, by node: its part */
-    int64_t engines;     /* so far */
+    cutset_plan **plans;             /* by block; NULL: not planned */
+    uint32_t *home;                  /* by block: the part around it */
+    uint32_t **part;                 /* by block, by node: its part */
+    int64_t engines;                 /* so far */
     names *excludes, *pins, *groups; /* by block */
     cs_arena arena;
 } nester;
@@ -61,6 +61,9 @@ static const char *owner_label(nester *w, size_t b)
 static bool exclude_around(nester *w, size_t b)
 {
     for (; w->blocks[b].owner != CS_NONE; b = w->blocks[b].owner) {
+        const cs_plan_block *around = &w->blocks[w->blocks[b].owner];
+        const cs_permit *permit = &around->source.permits[w->blocks[b].owner_node];
+        if (!(permit->mask & ~CS_MASK_HOST)) continue; /* on the host anyway */
         const char *label = owner_label(w, b);
         if (!label || !cs_vec_push(&w->excludes[w->blocks[b].owner], label)) return false;
     }
@@ -93,7 +96,8 @@ static cutset_status group_block(nester *w, const char *text, uint32_t *out, cut
             if (n > 0 && *out != CS_NONE && *out != b)
                 return cs_fail(err, CUTSET_USAGE,
                                "--group %s: its nodes are in different blocks: name nodes of one "
-                               "block", text);
+                               "block",
+                               text);
             if (n > 0) *out = (uint32_t)b;
         }
         at += len + (at[len] == ',');
@@ -116,26 +120,46 @@ static cutset_status sort_options(nester *w, cutset_error *err)
         uint32_t b;
         const cutset_status s = group_block(w, o->groups[i], &b, err);
         if (s) return s;
-        if (!cs_vec_push(&w->groups[b == CS_NONE ? 0 : b], o->groups[i])) return cs_fail_memory(err);
+        if (!cs_vec_push(&w->groups[b == CS_NONE ? 0 : b], o->groups[i]))
+            return cs_fail_memory(err);
     }
     return CUTSET_OK;
 }
 
 /* ---- planning ---- */
 
+/* What is excluded is repeated nowhere. */
+static cutset_status keep_excluded(nester *w, size_t b, cs_plan_source *source, cutset_error *err)
+{
+    const cs_graph *g = source->graph;
+    cs_permit *permits = NULL;
+    cs_ids ids = {0};
+    bool ok = true, some;
+    for (size_t i = 0; ok && i < w->opts->n_excludes; i++)
+        ok = cs_match_nodes(&w->blocks[b].source, cs_span_of(w->opts->excludes[i]), true, &ids,
+                            &some);
+    for (size_t i = 0; ok && i < ids.len; i++) {
+        if (!(g->nodes.at[ids.at[i]].flags & CS_NODE_REPEAT)) continue;
+        if (!permits) {
+            permits = cs_arena_dup(&w->arena, source->permits, g->nodes.len * sizeof *permits);
+            ok = permits != NULL;
+            if (ok) source->permits = permits;
+        }
+        if (ok) permits[ids.at[i]].planned = true;
+    }
+    cs_vec_fini(&ids);
+    return ok ? CUTSET_OK : cs_fail_memory(err);
+}
+
 /* Everything to the host: the engines that --max-engines allows are used up. */
 static cutset_status spend(nester *w, size_t b, cs_plan_source *source, cutset_error *err)
 {
     const size_t n = source->graph->nodes.len;
-    cs_permit *permits = cs_arena_zalloc(&w->arena, n, sizeof *permits);
-    const cs_str why = cs_strtab_add(&source->graph->pool->names,
-                                     CS_SPAN("the engines of --max-engines are used up"), false);
-    if (!permits || why == CS_NONE) return cs_fail_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const cs_permit *given = w->blocks[b].source.permits ? &w->blocks[b].source.permits[i] : NULL;
-        const bool host = given && !(given->mask & ~CS_MASK_HOST);
-        permits[i] = host ? *given : (cs_permit){CS_MASK_HOST, CS_RULE_LIMIT, why};
-    }
+    const cs_permit all = {.mask = CS_MASK_HOST, .rule = CS_RULE_LIMIT, .why = w->blocks[b].spent};
+    cs_permit *permits = cs_arena_dup(&w->arena, source->permits, n * sizeof *permits);
+    if (!permits) return cs_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        if (permits[i].mask & ~CS_MASK_HOST) permits[i] = all;
     source->permits = permits;
     return CUTSET_OK;
 }
@@ -147,6 +171,8 @@ static cutset_status plan_block(nester *w, size_t b, cutset_error *err)
     opts.excludes = w->excludes[b].at, opts.n_excludes = w->excludes[b].len;
     opts.pins = w->pins[b].at, opts.n_pins = w->pins[b].len;
     opts.groups = w->groups[b].at, opts.n_groups = w->groups[b].len;
+    const cutset_status kept = keep_excluded(w, b, &source, err);
+    if (kept) return kept;
     if (opts.max_engines > 0 && b > 0) {
         opts.max_engines = w->engines < opts.max_engines ? opts.max_engines - w->engines : 0;
         const cutset_status spent = opts.max_engines ? CUTSET_OK : spend(w, b, &source, err);
@@ -221,7 +247,8 @@ cutset_status cs_plan_make_nested(cutset_plan **out, const cs_plan_block *blocks
                                   const cs_plan_whole *whole, const cutset_target *const *targets,
                                   size_t n_targets, const cutset_plan_opts *opts, cutset_error *err)
 {
-    nester w = {.blocks = blocks, .n = n_blocks, .targets = targets, .n_targets = n_targets, .opts = opts};
+    nester w = {
+        .blocks = blocks, .n = n_blocks, .targets = targets, .n_targets = n_targets, .opts = opts};
     cutset_plan *plan = cs_plan_new();
     cutset_status s = plan && allocate(&w) ? run(&w, err) : cs_fail_memory(err);
     if (!s) s = cs_plan_record(plan, opts, blocks[0].source.open, err);

@@ -4,13 +4,14 @@
 
 #include "plan/plan.h"
 
-/* One block. Its graph is flat; what it takes from outside are inputs. */
+/* One block. Its graph is flat and its permits are given; what it takes from outside are inputs. */
 typedef struct cs_plan_block {
     cs_plan_source source;
-    uint32_t owner;       /* the block around it, which stands before it; CS_NONE: the graph itself */
+    uint32_t owner; /* the block around it, which stands before it; CS_NONE: the graph itself */
     uint32_t owner_node;  /* the CS_NODE_ALONE node there whose branch it is */
     uint32_t branch;      /* 0, 1 */
     const bool *imported; /* by node: of an enclosing block, repeated here; or NULL */
+    cs_str spent;         /* in the graph's pool: why nothing is left of --max-engines */
 } cs_plan_block;
 
 typedef struct cs_plan_whole { /* what the blocks together are */

@@ -17,9 +17,9 @@ typedef struct merger {
     size_t n;
     cutset_plan *const *plans;
     const uint32_t *home;
-    uint32_t **ids;        /* by block, by part: the part's new id */
-    size_t *boundary;      /* by block: boundaries taken so far */
-    uint32_t *values;      /* by block: where its values begin in `to` */
+    uint32_t **ids;         /* by block, by part: the part's new id */
+    size_t *boundary;       /* by block: boundaries taken so far */
+    uint32_t *values;       /* by block: where its values begin in `to` */
     CS_VEC(uint64_t) order; /* block << 32 | part */
 } merger;
 
@@ -29,8 +29,8 @@ static bool put_str(merger *w, const cutset_plan *from, cs_str s, cs_str *out)
     return *out != CS_NONE;
 }
 
-static bool put_strs(merger *w, const cutset_plan *from, const cs_strs *list, size_t first, size_t n,
-                     cs_strs *out)
+static bool put_strs(merger *w, const cutset_plan *from, const cs_strs *list, size_t first,
+                     size_t n, cs_strs *out)
 {
     if (!cs_vec_room(out, n)) return false;
     for (size_t i = 0; i < n; i++) {
@@ -49,7 +49,7 @@ static bool number_parts(merger *w)
         uint32_t block, part;
     } place;
     CS_VEC(place) stack = {0};
-    uint32_t *next = cs_alloc(w->n, sizeof *next);  /* the next branch in the same part */
+    uint32_t *next = cs_alloc(w->n, sizeof *next);   /* the next branch in the same part */
     uint32_t **head = cs_zalloc(w->n, sizeof *head); /* by block, by part: the first */
     bool ok = next && head;
     for (size_t b = 0; ok && b < w->n; b++) {
@@ -151,7 +151,8 @@ static bool put_refs(merger *w, size_t b, const cs_part *part, cs_part *to)
     for (uint32_t i = 0; i < part->n_input; i++)
         if (!cs_vec_push(&w->to->refs, from->refs.at[part->input + i] + w->values[b])) return false;
     for (uint32_t i = 0; i < part->n_output; i++)
-        if (!cs_vec_push(&w->to->refs, from->refs.at[part->output + i] + w->values[b])) return false;
+        if (!cs_vec_push(&w->to->refs, from->refs.at[part->output + i] + w->values[b]))
+            return false;
     return true;
 }
 

@@ -209,8 +209,8 @@ static uint32_t share(const cs_costs *c, const cs_atoms *a, uint32_t atom)
 
 enum { DEEP_BIG, DEEP_BRANCH, DEEP_SMALL, BIG_DEEP, DEEP_ONLY, PRIORITIES };
 
-/* rank[v] = place of v in a depth-first topological order: after an atom comes what only it held up.
- * `waits` and `stack` are scratch. */
+/* rank[v] = place of v in a depth-first topological order: after an atom comes what only it held
+ * up. `waits` and `stack` are scratch. */
 static void rank_branches(const cs_atoms *a, bool reverse, uint32_t *waits, uint32_t *stack,
                           uint32_t *rank)
 {

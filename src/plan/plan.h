@@ -123,6 +123,7 @@ typedef struct cs_permit {
     uint32_t mask; /* bit t: on targets[t]; bit 31: on the host */
     cs_rule rule;  /* why on the host only; NONE: no reason was given */
     cs_str why;    /* in the graph's pool */
+    bool planned;  /* never repeated, whatever its flag says */
 } cs_permit;
 
 /* What a plan is made from. */

@@ -1,10 +1,10 @@
 /* Back from the host: demoted atoms that fit into the engines as these are.
  *
- * Positions 0 .. 2E along the plan: engine k stands at 2k - 1, host atoms at even ones. With engines
- * fixed, each atom has a last position that what follows allows, and, in topological order, a first
- * one that what precedes demands. A demoted atom with an engine between the two goes there. What it
- * then demands is within what follows allows, so the plan stays in order; engines only grow.
- * Cost: linear.
+ * Positions 0 .. 2E along the plan: engine k stands at 2k - 1, host atoms at even ones. With
+ * engines fixed, each atom has a last position that what follows allows, and, in topological
+ * order, a first one that what precedes demands. A demoted atom with an engine between the two
+ * goes there. What it then demands is within what follows allows, so the plan stays in order;
+ * engines only grow. Cost: linear.
  */
 #include "plan/work.h"
 

@@ -63,11 +63,13 @@ static bool is_read(const cs_graph *g, const cs_node *n)
 }
 
 /* kept[n] becomes CS_NONE for repeated nodes, else 0. False: there is none. */
-static bool find_repeated(const cs_graph *g, uint32_t *kept)
+static bool find_repeated(const cs_plan_source *source, uint32_t *kept)
 {
+    const cs_graph *g = source->graph;
     for (uint32_t i = 0; i < g->nodes.len; i++) {
         const cs_node *n = &g->nodes.at[i];
-        const bool repeat = n->flags & CS_NODE_REPEAT && is_pure(g, n) && is_read(g, n);
+        const bool repeat = n->flags & CS_NODE_REPEAT && is_pure(g, n) && is_read(g, n) &&
+                            !(source->permits && source->permits[i].planned);
         kept[i] = repeat ? CS_NONE : 0;
     }
     for (size_t e = 0; e < g->order.len; e++)
@@ -222,13 +224,10 @@ static bool add_groups(const cs_graph *g, const uint32_t *kept, cs_graph *to)
     return true;
 }
 
-static bool add_outputs_and_order(const cs_graph *g, const uint32_t *kept, cs_graph *to)
+/* What has an order edge is not repeated. */
+static bool add_order(const cs_graph *g, const uint32_t *kept, cs_graph *to)
 {
-    if (!cs_vec_room(&to->outputs, g->outputs.len) || !cs_vec_room(&to->order, g->order.len))
-        return false;
-    for (size_t i = 0; i < g->outputs.len; i++)
-        if (repeated_maker(g, kept, g->outputs.at[i]) == CS_NONE)
-            to->outputs.at[to->outputs.len++] = g->outputs.at[i];
+    if (!cs_vec_room(&to->order, g->order.len)) return false;
     for (size_t e = 0; e < g->order.len; e++)
         to->order.at[to->order.len++] =
             (cs_edge){kept[g->order.at[e].from], kept[g->order.at[e].to]};
@@ -253,6 +252,8 @@ static void borrow(cs_graph *to, const cs_graph *g)
     LEND(to, g, allow);
     LEND(to, g, writes);
     LEND(to, g, inputs);
+    LEND(to, g, exposed);
+    LEND(to, g, outputs);
 }
 
 static void free_reduced(cs_graph *to)
@@ -267,6 +268,8 @@ static void free_reduced(cs_graph *to)
     GIVE_BACK(to, allow);
     GIVE_BACK(to, writes);
     GIVE_BACK(to, inputs);
+    GIVE_BACK(to, exposed);
+    GIVE_BACK(to, outputs);
     to->pool = NULL;
     cs_graph_free(to);
 }
@@ -298,7 +301,7 @@ static bool fill(reducer *r, cs_reduction *out)
         if (!add_nodes(r, out, n, UINT64_MAX, &within)) return false;
     }
     return add_values(g, out->kept, r->to) && add_groups(g, out->kept, r->to) &&
-           add_outputs_and_order(g, out->kept, r->to);
+           add_order(g, out->kept, r->to);
 }
 
 static cutset_status reduce(cs_reduction *out, const cs_plan_source *source, cutset_error *err)
@@ -339,7 +342,7 @@ cutset_status cs_reduce(cs_reduction *out, const cs_plan_source *source, cutset_
     if (!has_flag(source->graph)) return CUTSET_OK;
     out->kept = cs_alloc(source->graph->nodes.len, sizeof *out->kept);
     if (out->kept == NULL) return cs_fail_memory(err);
-    return find_repeated(source->graph, out->kept) ? reduce(out, source, err) : CUTSET_OK;
+    return find_repeated(source, out->kept) ? reduce(out, source, err) : CUTSET_OK;
 }
 
 void cs_reduction_fini(cs_reduction *r)

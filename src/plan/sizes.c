@@ -1,10 +1,11 @@
 /* How small engines may be (--min-nodes) and how many there may be (--max-engines).
  *
- * Small graphs: the best plan under all options at once (small.c). One accelerator without budgets:
- * heuristics that are close to the best for the least size (demote.c), the exact minimum cut for the
- * number (limit.c). After packing: the smallest engine that is too small goes, then the engine that
- * is worth least, one a round and after SINGLE_STEPS rounds all at once; then all is planned anew.
- * What goes to the host has its rule and sentence; the rounds end since each sends something.
+ * Small graphs: the best plan under all options at once (small.c). One accelerator without
+ * budgets: heuristics that are close to the best for the least size (demote.c), the exact minimum
+ * cut for the number (limit.c). After packing: the smallest engine that is too small goes, then
+ * the engine that is worth least, one a round and after SINGLE_STEPS rounds all at once; then all
+ * is planned anew. What goes to the host has its rule and sentence; the rounds end since each
+ * sends something.
  */
 #include "plan/work.h"
 
@@ -109,6 +110,46 @@ cutset_status cs_sizes_search(cs_work *w, const cs_atoms *a, const cs_costs *c, 
     bool *none = cs_arena_zalloc(&w->arena, a->n, sizeof *none); /* nothing has to go */
     if (!none) return cs_fail_memory(err);
     return cs_small_plan(w, a, c, 0, &w->arena, none, labels, searched, err);
+}
+
+/* An atom kept over the budget lets others in that add nothing to it. Where the engine is then
+ * split into connected pieces, one without that atom may be over the budget. */
+bool cs_sizes_fit(const cs_atoms *a, const cs_costs *c, cs_arena *arena, cs_labels *labels)
+{
+    const cs_arena_mark mark = cs_arena_note(arena);
+    const uint32_t n = labels->engines;
+    cs_need *need = cs_arena_zalloc(arena, (size_t)n + 1, sizeof *need);
+    uint32_t *stamp = cs_arena_zalloc(arena, c->n_storages, sizeof *stamp);
+    uint32_t *row = cs_arena_zalloc(arena, (size_t)n + 2, sizeof *row);
+    uint32_t *member = cs_arena_alloc(arena, a->n, sizeof *member);
+    if (!need || !stamp || !row || !member) return false;
+    for (uint32_t v = 0; v < a->n; v++)
+        row[labels->slot[v] + 1]++;
+    for (uint32_t k = 0; k <= n; k++)
+        row[k + 1] += row[k];
+    const uint32_t first = row[1];
+    for (uint32_t v = 0; v < a->n; v++)
+        member[row[labels->slot[v]]++] = v; /* row[k] is now the end of engine k */
+    labels->engines = 0;
+    for (uint32_t i = first, k = 1; k <= n; k++) {
+        bool over = false, large = false;
+        for (uint32_t j = i; j < row[k]; j++) {
+            const uint32_t v = member[j];
+            large |= a->oversized[v];
+            for (uint32_t s = c->row[v]; s < c->row[v + 1]; s++) {
+                if (stamp[c->storage[s]] == k) continue;
+                stamp[c->storage[s]] = k;
+                need[k] = cs_need_add(c, a->target[v], need[k], c->storage[s]);
+            }
+            over = !cs_need_fits(c, a->target[v], need[k]);
+        }
+        for (uint32_t begin = i; i < row[k]; i++) {
+            labels->engines += i == begin || (over && !large);
+            labels->slot[member[i]] = labels->engines;
+        }
+    }
+    cs_arena_release(arena, mark);
+    return true;
 }
 
 /* The smallest engine that is too small goes to the host; `all`: all of them. */

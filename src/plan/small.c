@@ -1,10 +1,11 @@
 /* The best plan of a small graph, by dynamic programming over the sets of atoms that are done.
  *
- * A plan is a sequence of parts, each closed under "what it needs is done": an engine of one target
- * that is large enough, fits the budget and, if asked, is connected; or a host part, of host atoms
- * and of those that leave their accelerator; an exempt atom leaves it only for the limit. Best: most counted nodes kept, then fewest engines (the
- * other way round for all nodes when only their number is limited), then fewest parts. Exact for
- * every option at once, where the rest of plan/ has heuristics (theory: 5.2, 3.1).
+ * A plan is a sequence of parts, each closed under "what it needs is done": an engine of one
+ * target that is large enough, fits the budget and, if asked, is connected; or a host part, of
+ * host atoms and of those that leave their accelerator; an exempt atom leaves it only for the
+ * limit. Best: most counted nodes kept, then fewest engines (the other way round for all nodes
+ * when only their number is limited), then fewest parts. Exact for every option at once, where the
+ * rest of plan/ has heuristics (theory: 5.2, 3.1).
  *
  * Cost: 3^n steps for n atoms, times the limit on engines; up to ATOMS atoms.
  */
@@ -18,7 +19,7 @@ typedef struct value {
     uint32_t engines, parts;
     uint32_t first; /* kept atoms as bits, the first highest: ties go by node order */
     uint32_t last;  /* the part that was added last; 0: not reached */
-    bool engine;   /* it is one */
+    bool engine;    /* it is one */
 } value;
 
 typedef struct table {

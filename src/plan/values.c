@@ -72,7 +72,7 @@ static bool touches(const cs_work *w, uint32_t node)
 cutset_status cs_values_init(cs_work *w, cutset_error *err)
 {
     const cs_graph *g = w->g;
-    bool some = g->writes.len > 0;
+    bool some = g->writes.len > 0 || g->exposed.len > 0;
     for (size_t b = 0; b < g->bodies.len; b++)
         some |= g->bodies.at[b].graph->mutates.len > 0;
     if (!some || !g->imperative) return CUTSET_OK;
@@ -88,6 +88,8 @@ cutset_status cs_values_init(cs_work *w, cutset_error *err)
     cs_graph_classes(g, s->root);
     for (uint32_t v = 0; v < w->n_nodes; v++)
         each_write(g, v, mark_written, s);
+    for (size_t i = 0; i < g->exposed.len; i++)
+        s->written[s->root[g->exposed.at[i]]] = s->outside[s->root[g->exposed.at[i]]] = true;
     for (size_t i = 0; i < g->aliases.len; i++) {
         const uint32_t v = g->aliases.at[i].value;
         if (g->values.at[v].origin == CS_ORIGIN_NODE && s->written[s->root[v]])

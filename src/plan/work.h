@@ -279,6 +279,9 @@ cutset_status cs_sizes_place(cs_work *w, const cs_atoms *a, const cs_costs *c, c
 /* Small graphs: the fewest engines instead of those found; else nothing. */
 cutset_status cs_sizes_search(cs_work *w, const cs_atoms *a, const cs_costs *c, cs_labels *labels,
                               bool *searched, cutset_error *err);
+/* Engines over the budget that hold no atom which is so alone fall apart into their atoms. False: no
+ * memory. */
+bool cs_sizes_fit(const cs_atoms *a, const cs_costs *c, cs_arena *arena, cs_labels *labels);
 /* Packed engines that are too small or too many; `round`: of the caller's loop, from 0. */
 cutset_status cs_sizes_trim(cs_work *w, const cs_atoms *a, const cs_labels *labels, uint32_t round,
                             bool *changed, cutset_error *err);

@@ -16,7 +16,9 @@ typedef enum order { BY_BRANCH, BY_BLOCK, BY_OP, SHUFFLED, ORDERS } order;
 /* Every op of every branch in program order: branch * BRANCH + position in it. */
 static void arrange(order how, uint32_t branches, uint32_t *list)
 {
-    const uint32_t n = branches * BRANCH, run = how == BY_BRANCH ? BRANCH : how == BY_BLOCK ? OPS : 1;
+    const uint32_t n = branches * BRANCH, run = how == BY_BRANCH  ? BRANCH
+                                                : how == BY_BLOCK ? OPS
+                                                                  : 1;
     uint32_t next[MOST] = {0}, len = 0;
     for (uint32_t at = 0; len < n; at++) {
         const uint32_t b = how == SHUFFLED ? below(branches) : at % branches;
@@ -31,7 +33,8 @@ static uint32_t storage_of(cs_graph *g, uint32_t *storages, uint32_t op, bool ti
     static const int64_t size[OPS] = {1000, 10, 35};
     const uint32_t at = op % BRANCH, block = at / OPS;
     const uint32_t own = op - at + (tied ? block % 2 : block) * OPS + at % OPS;
-    if (storages[own] == CS_NONE) storages[own] = cs_graph_add_storage(g, size[at % OPS], CS_U8, NULL);
+    if (storages[own] == CS_NONE)
+        storages[own] = cs_graph_add_storage(g, size[at % OPS], CS_U8, NULL);
     return storages[own];
 }
 

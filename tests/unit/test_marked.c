@@ -1,4 +1,6 @@
 /* Targets made for marked nodes: names, memory, hashes, and the patterns of core ATen. */
+#include "failing_alloc.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,11 +194,83 @@ static void overlaps(void **state)
                      2);
 }
 
+/* Three nodes in a row, in overlapping soft groups; `host`: the last must stay there. */
+static cutset_status plan_row(bool host, cutset_plan_info *info, cutset_error *err)
+{
+    static const uint32_t tensors[] = {0, 0, 0, 0},
+                          none[] = {CUTSET_NONE, CUTSET_NONE, CUTSET_NONE, CUTSET_NONE};
+    static const uint8_t kinds[4] = {CUTSET_TENSOR};
+    static const uint32_t zero[3] = {0}, rows[] = {0, 1, 2, 3}, args[] = {0, 1, 2},
+                          outs[] = {1, 2, 3};
+    static const uint32_t last[] = {3}, group_rows[] = {0, 2, 4}, members[] = {0, 1, 1, 2};
+    const uint32_t both = 1 | CUTSET_ALLOW_HOST;
+    const uint32_t allow[] = {both, both, host ? CUTSET_ALLOW_HOST : both};
+    const cutset_graph graph = {.n_values = 4,
+                                .value_names = "x\0a\0b\0c",
+                                .value_kinds = kinds,
+                                .value_types = tensors,
+                                .value_storages = none,
+                                .n_types = 1,
+                                .types = "f32[4]",
+                                .n_inputs = 1,
+                                .n_outputs = 1,
+                                .inputs = zero,
+                                .outputs = last,
+                                .n_nodes = 3,
+                                .n_ops = 1,
+                                .ops = "Foo",
+                                .node_ops = zero,
+                                .node_flags = zero,
+                                .arg_rows = rows,
+                                .args = args,
+                                .out_rows = rows,
+                                .outs = outs,
+                                .n_groups = 2,
+                                .n_soft_groups = 2,
+                                .group_rows = group_rows,
+                                .group_nodes = members,
+                                .allow = allow};
+    cutset_model *model = NULL;
+    cutset_target *t = NULL;
+    cutset_plan *plan = NULL;
+    cutset_status s = cutset_model_build(&model, &graph, err);
+    if (!s) s = cutset_target_marked(&t, "acc", 4, 0, 1, err);
+    const cutset_target *targets[] = {t};
+    if (!s) s = cutset_plan_make(&plan, model, targets, 1, NULL, err);
+    if (!s) cutset_plan_describe(plan, info);
+    cutset_plan_free(plan);
+    cutset_target_free(t);
+    cutset_model_free(model);
+    return s;
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    const long live = alloc_live();
+    for (int host = 0; host < 2; host++)
+        for (long n = 0;; n++) {
+            cutset_error err = {0};
+            cutset_plan_info info = {0};
+            alloc_fail_at(n);
+            const cutset_status s = plan_row(host, &info, &err);
+            const bool failed = alloc_failed();
+            alloc_fail_at(-1);
+            assert_int_equal(alloc_live(), live);
+            assert_int_equal(s, failed ? CUTSET_SYSTEM : CUTSET_OK);
+            if (failed) continue;
+            assert_int_equal(info.engines, 1);
+            assert_int_equal(info.parts, host ? 2 : 1);
+            break;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),    cmocka_unit_test(memory),     cmocka_unit_test(hashes),
-        cmocka_unit_test(patterns), cmocka_unit_test(no_pattern), cmocka_unit_test(overlaps),
+        cmocka_unit_test(names),     cmocka_unit_test(memory),     cmocka_unit_test(hashes),
+        cmocka_unit_test(patterns),  cmocka_unit_test(no_pattern), cmocka_unit_test(overlaps),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

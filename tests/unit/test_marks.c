@@ -1,6 +1,6 @@
-/* What a value is and what a node is marked as, in plans of graphs built by hand: lists cross nothing,
- * scalars no engine when only tensors may, nodes that compute nothing leave the ends of engines, nodes
- * that do not count or are exempt. The rows of torch.fx stand with their names.
+/* What a value is and what a node is marked as, in plans of graphs built by hand: lists cross
+ * nothing, scalars no engine when only tensors may, nodes that compute nothing leave the ends of
+ * engines, nodes that do not count or are exempt. The rows of torch.fx stand with their names.
  */
 #include "graph_build.h"
 #include "plan/work.h"
@@ -120,7 +120,8 @@ static void falls_back(const cutset_plan_opts *o, const char *node, cs_rule rule
 
 /* ---- kinds ---- */
 
-/* Finder (trt_splitter_test): a1 = size(x), a2 = a1[0], b = y + a2 (host), c = z - a2, d = b + c. */
+/* Finder (trt_splitter_test): a1 = size(x), a2 = a1[0], b = y + a2 (host), c = z - a2, d = b +
+ * c. */
 static void finder(uint8_t size_kind)
 {
     const int x = begin("x"), y = (int)add_input(g, "y"), z = (int)add_input(g, "z");
@@ -360,8 +361,9 @@ static void few_engines_and_pins(void **state)
     const cutset_target *const targets[] = {target};
     const cs_plan_source source = {.graph = g, .hash = 1};
     assert_int_equal(cs_plan_make(&plan, &source, targets, 1, &one, &err), CUTSET_NO);
-    assert_string_equal(err.message, "--max-engines 1: pinned nodes on one path with host nodes "
-                                     "between need 2 engines (%a, %e): raise it to 2, or pin fewer");
+    assert_string_equal(err.message,
+                        "--max-engines 1: pinned nodes on one path with host nodes "
+                        "between need 2 engines (%a, %e): raise it to 2, or pin fewer");
     const cutset_plan_opts two = {.effort = 1, .max_engines = 2};
     planned(&two, "acc{a} host{b c d} acc{e}");
     cs_graph_free(g);

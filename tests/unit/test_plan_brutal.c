@@ -102,6 +102,20 @@ static void without_budget(void **state)
     survives(&c);
 }
 
+static void with_few_engines(void **state)
+{
+    (void)state;
+    call c = of(1);
+    c.opts.max_engines = 1;
+    c.opts.bookends = c.opts.tensors_only = 1;
+    survives(&c);
+    c.opts.connected = 1;
+    c.opts.host_memory = 2500;
+    survives(&c);
+    c.opts.min_nodes = 2;
+    survives(&c);
+}
+
 static void with_budgets(void **state)
 {
     (void)state;
@@ -170,7 +184,7 @@ static int close_targets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_budget),   cmocka_unit_test(with_budgets),
+        cmocka_unit_test(without_budget),   cmocka_unit_test(with_few_engines), cmocka_unit_test(with_budgets),
         cmocka_unit_test(with_names),       cmocka_unit_test(without_a_plan),
         cmocka_unit_test(with_two_targets),
     };

@@ -45,7 +45,10 @@ static void set_options(fixture *f)
                                    .min_nodes = 3,
                                    .oversize = CUTSET_OVERSIZE_KEEP,
                                    .effort = 2,
+                                   .max_engines = 7,
                                    .connected = 1,
+                                   .tensors_only = 1,
+                                   .bookends = 1,
                                    .pins = pins,
                                    .n_pins = 2};
     const cutset_open_opts open = {.dims = dims, .n_dims = 1};
@@ -152,7 +155,7 @@ static const char WANT[] =
     "    \"device-memory\": null,\n"
     "    \"min-nodes\": 3,\n"
     "    \"min-benefit\": null,\n"
-    "    \"max-engines\": null,\n"
+    "    \"max-engines\": 7,\n"
     "    \"oversize\": \"keep\",\n"
     "    \"objective\": \"engines\",\n"
     "    \"effort\": 2,\n"
@@ -160,6 +163,8 @@ static const char WANT[] =
     "    \"exclude\": [],\n"
     "    \"group\": [],\n"
     "    \"connected\": true,\n"
+    "    \"tensors-only\": true,\n"
+    "    \"bookends\": true,\n"
     "    \"shape\": [],\n"
     "    \"dim\": [\"N=8\"],\n"
     "    \"type\": []\n"

@@ -61,6 +61,8 @@ def alternating():
         expect: engines=75 bound=75 proved parts=150
         run: plan --target acc --min-nodes 2
         expect: engines=0 bound=0 proved parts=1
+        run: plan --target acc --max-engines 8
+        expect: engines=8 bound=8 proved parts=16 kept=8
         """, chain(runs))
 
 
@@ -155,6 +157,19 @@ def deeper():
         """, chain([(50000, "Relu", "@acc,host")], "f32[1]"))
 
 
+def limited():
+    return lines("""
+        source: own; 3,000 engines of 1, 2 and 3 nodes in turn: more than the minimum cut takes on
+        run: plan --target acc --max-engines 1500
+        expect: engines=1500 bound=1500 proved kept=4000
+        run: plan --target acc --max-engines 1500 --pin n0=acc
+        expect: engines=1500 bound=1500 proved kept=3999
+        run: plan --target acc --max-engines 1499 --min-nodes 3
+        expect: engines=1000 bound=1000 proved kept=3000
+        """, chain(with_gaps([1 + i % 3 for i in range(3000)])))
+
+
 def cases():
     return [("g52", fragments()), ("g53", padded()), ("g55", alternating()), ("g56", seven()),
-            ("g59", qwen()), ("g62", packed()), ("g73", deep()), ("g73b", deeper())]
+            ("g59", qwen()), ("g62", packed()), ("g73", deep()), ("g73b", deeper()),
+            ("own-limited", limited())]

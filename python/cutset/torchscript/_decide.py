@@ -1,0 +1,244 @@
+"""A graph on its way into the library: its text, and by line who may run it, how large it is.
+
+All that is decided is decided there. What happens here: `supported` is asked, names are matched with
+kinds and classes, weights are sized by storage.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from .. import _options
+from .._errors import WORDS, BudgetError, NotFullySupportedError, UsageError
+from .._lib import ALLOW_HOST, NONE, Call, ffi, lib
+from .._model import make_plan, plan_options
+from .._plan import Plan, take_plan
+from ..torch._partition import budget_of, warn_oversized
+from ._kinds import ScriptPlan
+from ._source import CONSTANT, GETATTR, Source
+
+Answer = bool | str | None  # None: the library knows
+Ask = Callable[[torch._C.Node], Answer]
+ALLOW_DEFAULT = 1 << 30  # CUTSET_ALLOW_DEFAULT
+_ACC = 1
+
+OPTION_WORDS: Mapping[str, str] = {
+    **WORDS, "host-memory": "cpu_memory_budget", "min-nodes": "min_block_size",
+    "exclude": "torch_executed_ops"}
+
+
+class Request:
+    """What `plan` and `partition` are asked, checked."""
+
+    def __init__(self, source: Source, *, supported: Any, min_block_size: Any,
+                 torch_executed_ops: Any, torch_executed_modules: Any,
+                 require_full_compilation: Any, cpu_memory_budget: Any, memory_factor: Any,
+                 memory_base: Any, oversize: Any, max_engines: Any, groups: Any) -> None:
+        self.source = source
+        self.full = bool(require_full_compilation)
+        least = _options.count(min_block_size, "min_block_size", 0)
+        self.min_nodes = 1 if self.full else least
+        self.budget = budget_of(cpu_memory_budget, memory_factor, memory_base, oversize)
+        self.max_engines = max_engines
+        self.groups = groups
+        self.ask = _asker(supported)
+        self.ops = frozenset(_options.names(torch_executed_ops, "torch_executed_ops"))
+        self.classes = frozenset(_class_name(item) for item in _items(torch_executed_modules))
+        if self.full and (self.ops or self.classes):
+            raise UsageError("require_full_compilation=True leaves nothing to torch: drop "
+                             "torch_executed_ops and torch_executed_modules, or the option")
+
+    def decide(self) -> Plan:
+        """Crosses and plans."""
+        call = Call(words=OPTION_WORDS)
+        model = self._cross(call)
+        plan = self._plan(call, model, self.budget.bytes)
+        if self.full:
+            self._require_one(call, model, plan)
+        if self.budget.oversize == "keep":
+            warn_oversized(plan, stacklevel=5)
+        return plan
+
+    def _plan(self, call: Call, model: Any, budget: int | None) -> Plan:
+        opts, keep = plan_options(
+            call, host_memory=budget, device_memory=None, min_nodes=self.min_nodes, pin=None,
+            exclude=(), groups=self.groups, oversize=self.budget.oversize, objective="engines",
+            max_engines=self.max_engines, effort=1, connected=False)
+        opts.tensors_only = 1
+        out = ffi.new("cutset_target **")
+        call.check(lib.cutset_target_marked(out, b"acc", float(self.budget.factor),
+                                            self.budget.base, 0, call.err))
+        plan = make_plan(model, [ffi.gc(out[0], lib.cutset_target_free)], opts, call)
+        del keep
+        return ScriptPlan.of(take_plan(plan, call), self.source.kinds())
+
+    # ---- the graph ----
+
+    def _cross(self, call: Call) -> Any:
+        lines = self.source.lines
+        text = str(self.source.graph).encode("utf-8", "surrogateescape")
+        allow, reasons, why = self._permits()
+        sizes, storages = _storages(self.source)
+        schemas = sorted({str(node.schema()) for node in lines
+                          if not node.kind().startswith(("aten::", "prim::"))
+                          and str(node.schema()) != "(no schema)"})
+        keep = [ffi.new("char[]", text), ffi.new("uint32_t[]", allow),
+                ffi.new("char[]", _listed(reasons)), ffi.new("uint32_t[]", why),
+                ffi.new("int64_t[]", sizes), ffi.new("uint32_t[]", storages),
+                ffi.new("char[]", _listed(schemas))]
+        given = ffi.new("cutset_torchscript *", {
+            "text": keep[0], "len": len(text), "n_lines": len(lines), "allow": keep[1],
+            "n_reasons": len(reasons), "reasons": keep[2], "line_reasons": keep[3],
+            "n_storages": len(sizes), "storage_bytes": keep[4], "storages": keep[5],
+            "n_schemas": len(schemas), "schemas": keep[6]})
+        out = ffi.new("cutset_model **")
+        call.check(lib.cutset_model_open_torchscript(out, given, call.err))
+        return ffi.gc(out[0], lib.cutset_model_free)
+
+    def _permits(self) -> tuple[list[int], list[str], list[int]]:
+        """By line: who may run it; the reasons; by line, which of them."""
+        allow, why = [], []
+        known: dict[str, int] = {}
+        for node in self.source.lines:
+            answer = True if node.kind() in (CONSTANT, GETATTR) else self._answer(node)
+            allow.append(ALLOW_HOST | (ALLOW_DEFAULT if answer is None else
+                                       _ACC if answer is True else 0))
+            why.append(known.setdefault(answer, len(known)) if isinstance(answer, str) else NONE)
+        return allow, list(known), why
+
+    def _answer(self, node: torch._C.Node) -> Answer:
+        if self.ops and _is_one(node, self.ops):
+            return "user: torch_executed_ops names its kind"
+        if self.classes:
+            found = self.classes & self.source.classes(node)
+            if found:
+                return f"user: torch_executed_modules names {min(found)}"
+        return self.ask(node)
+
+    # ---- require_full_compilation ----
+
+    def _require_one(self, call: Call, model: Any, plan: Plan) -> None:
+        """One engine, and on the host nothing but the assembling of results."""
+        if plan.engines == 1 and not _host_nodes(self.source, plan):
+            return
+        free = plan if self.budget.bytes is None else self._plan(call, model, None)
+        names = _host_nodes(self.source, free)
+        if names or free.engines != 1:
+            shown = ", ".join(names[:3]) + (f", and {len(names) - 3} more" if len(names) > 3 else "")
+            reason = f"these must stay on the host: {shown}" if names else (
+                f"{free.engines} engines are needed" if free.engines else "nothing is supported")
+            raise NotFullySupportedError(f"require_full_compilation, but {reason}: support all "
+                                         "operators, or drop the option", nodes=names)
+        needed = max(part.host_build_bytes for part in free.parts)
+        raise BudgetError(
+            f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
+            f"{self.budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
+            atom=[name for part in free.parts for name in part.nodes], needed=needed,
+            budget=self.budget.bytes)
+
+
+_ASSEMBLE = frozenset({"prim::TupleConstruct", "prim::ListConstruct", "prim::DictConstruct"})
+
+
+def _host_nodes(source: Source, plan: Plan) -> list[str]:
+    return [name for part in plan.parts if part.target == "host" for name in part.nodes
+            if source.lines[source.line_of[name]].kind() not in _ASSEMBLE]
+
+
+# ---- who may run what ----
+
+def _asker(supported: Any) -> Ask:
+    if supported is None:
+        return lambda node: None
+    if callable(supported) and not isinstance(supported, type):
+        return lambda node: _checked(supported, node)
+    if isinstance(supported, (str, type, Mapping)) or not isinstance(supported, Collection):
+        raise UsageError(f"supported is {supported!r}: give None, a collection of kinds such as "
+                         "'aten::relu', or a function of a torch._C.Node")
+    kinds = frozenset(_options.names(supported, "supported"))
+    return lambda node: _is_one(node, kinds) or "op: it is not among the supported operators"
+
+
+def _checked(supported: Callable[[torch._C.Node], Any], node: torch._C.Node) -> Answer:
+    """What a user's function answers."""
+    try:
+        answer = supported(node)
+    except Exception as error:
+        raise UsageError(f"supported raised {type(error).__name__} for a node of {node.kind()}: "
+                         f"{error}: mend it", node=_name(node)) from error
+    if isinstance(answer, str):
+        return "op: " + (" ".join(answer.split()) or "it is refused")
+    if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):
+        return bool(answer) or "op: it is not supported"
+    raise UsageError(f"supported answered {answer!r} for a node of {node.kind()}: answer True, "
+                     "False, or a string that says why not", node=_name(node))
+
+
+def _name(node: torch._C.Node) -> str | None:
+    return next((value.debugName() for value in node.outputs()), None)
+
+
+def _is_one(node: torch._C.Node, kinds: frozenset[str]) -> bool:
+    """Is its kind, or its kind with overload, one of these?"""
+    return node.kind() in kinds or str(node.schema()).partition("(")[0] in kinds
+
+
+def _items(classes: Any) -> Iterable[Any]:
+    if isinstance(classes, (str, type)):
+        return [classes]
+    if not isinstance(classes, Iterable):
+        raise UsageError(f"torch_executed_modules is {classes!r}: give names of classes")
+    return classes
+
+
+def _class_name(item: Any) -> str:
+    if isinstance(item, type):
+        item = f"{item.__module__}.{item.__qualname__}"
+    if not isinstance(item, str) or not item:
+        raise UsageError(f"torch_executed_modules holds {item!r}: give a class, or its name")
+    return item.removeprefix("__torch__.").removeprefix("__main__.")
+
+
+# ---- weights ----
+
+def _storages(source: Source) -> tuple[list[int], list[int]]:
+    """The bytes of each storage; by line, which of them it reads."""
+    sizes: list[int] = []
+    places: dict[Any, int] = {}
+    rows = []
+    for node in source.lines:
+        row, value = NONE, None
+        if node.kind() == CONSTANT and node.output().type().kind() == "TensorType":
+            value = node.output().toIValue()
+        elif node.kind() == GETATTR:
+            path = source.path_of.get(node.output().unique())
+            if path is not None and _holds_tensor(node.output().type()):
+                value = source.attribute(path)
+        if isinstance(value, torch.Tensor):
+            key, size = _memory(value)
+            row = places.setdefault(key, len(sizes))
+            if row == len(sizes):
+                sizes.append(size)
+        rows.append(row)
+    return sizes, rows
+
+
+def _holds_tensor(kind: torch._C.Type) -> bool:
+    if kind.kind() == "OptionalType":
+        kind = kind.getElementType()
+    return kind.kind() == "TensorType"
+
+
+def _memory(tensor: torch.Tensor) -> tuple[Any, int]:
+    """A key of the tensor's storage, and its bytes."""
+    try:
+        storage = tensor.untyped_storage()
+        return storage._cdata, storage.nbytes()
+    except (NotImplementedError, RuntimeError):  # sparse and other layouts without one storage
+        return id(tensor), tensor.numel() * tensor.element_size()
+
+
+def _listed(strings: Iterable[str]) -> bytes:
+    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in strings) or b"\0"

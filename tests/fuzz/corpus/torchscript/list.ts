@@ -1,0 +1,15 @@
+graph(%x : Tensor,
+      %w1 : Tensor):
+  %2 : NoneType = prim::Constant()
+  %3 : int = prim::Constant[value=1]()
+  %4 : int = prim::Constant[value=0]()
+  %7 : int[] = prim::ListConstruct(%3, %3)
+  %8 : int[] = prim::ListConstruct(%4, %4)
+  %9 : Tensor[] = prim::ListConstruct(%x, %x)
+  %10 : Tensor = aten::cat(%9, %4)
+  %11 : Tensor = aten::log_sigmoid(%10)
+  %12 : Tensor = aten::cat(%9, %3)
+  %13 : Tensor = aten::conv2d(%12, %w1, %2, %7, %8, %7, %3)
+  %14 : Tensor = aten::relu(%13)
+  %15 : (Tensor, Tensor) = prim::TupleConstruct(%11, %14)
+  return (%15)
