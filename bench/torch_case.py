@@ -32,7 +32,7 @@ def takes(node):
 
 
 def timed(call):
-    """Processor time of one call, in seconds, and what it returns. Everything here is one thread."""
+    """Processor time of one call, in seconds, and what it returns. All of it is one thread."""
     gc.collect()
     start = time.process_time()
     result = call()

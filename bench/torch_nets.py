@@ -1,14 +1,15 @@
-"""torch.fx graphs of about N operators, as torch.export leaves them: ATen, weights as get_attr, types
-and sizes in `meta`. Tensors are small, so that running a net costs little.
+"""torch.fx graphs of about N operators, as torch.export leaves them: ATen, weights as get_attr,
+types and sizes in `meta`. Tensors are small, so that running a net costs little.
 
-    chain        residual blocks (linear, relu, linear, add) in a row; every 40th operator for the host
+    chain        residual blocks (linear, relu, linear, add) in a row; every 40th operator is for
+                 the host
     wide         16 such chains side by side, hosts at different heights, summed in the end
     random       each operator reads one to three of the last 30 values; a tenth for the host
-    transformer  attention and MLP, one operator for the host in each layer; the embedding is also the
-                 head, so one weight is read first and last
+    transformer  attention and MLP, one operator for the host in each layer; the embedding is also
+                 the head, so one weight is read first and last
 
-The host operator is aten.lgamma: no accelerator has it. `whole=True` leaves hosts out. Weights are of
-uneven size then, for budgets. Equal arguments give equal nets.
+The host operator is aten.lgamma: no accelerator has it. `whole=True` leaves hosts out; weights are
+of uneven size then, for budgets. Equal arguments give equal nets.
 """
 import math
 import operator
@@ -164,7 +165,7 @@ def build(name, size, whole=False, seed=1):
     return make.end(NETS[name](make, size))
 
 
-def branches(count, blocks=4, width=64):
+def branches(count, blocks=4):
     """`count` chains of equal products side by side, summed: a budget of one chain fits each."""
     make = Maker(1, True)
     x, ends = make.input(), []
@@ -180,7 +181,7 @@ def branches(count, blocks=4, width=64):
 
 
 def engine_of(inner):
-    """A module with `inner` as its one engine, `_run_on_acc_0`: what a budget is then applied to."""
+    """A module with `inner` as its one engine, `_run_on_acc_0`, which a budget is applied to."""
     root, graph = torch.nn.Module(), torch.fx.Graph()
     root.add_module("_run_on_acc_0", inner)
     call = graph.call_module("_run_on_acc_0", (graph.placeholder("x"),))

@@ -134,10 +134,10 @@ def main():
     table.notes += [
         "A walk reads each node and its inputs. A copy is node by node, and recompiled. plan reads "
         "the graph, crosses it into C and back; partition builds the modules too.",
-        "Torch-TensorRT 2.14's own files, TensorRT's libraries replaced by empty ones. Both are told "
-        "the same operators. What was stopped is a lower bound.",
-        "budget: a tenth of the weights (branches: one branch), or the heaviest operator; pieces as "
-        "each tool's resource_partition makes them."]
+        "Torch-TensorRT 2.14's own files, TensorRT's libraries replaced by empty ones. Both are "
+        "told the same operators. What was stopped is a lower bound.",
+        "budget: a tenth of the weights (branches: one branch), or the heaviest operator; pieces "
+        "as each tool's resource_partition makes them."]
     return table.end()
 
 

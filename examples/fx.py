@@ -23,7 +23,7 @@ class Net(torch.nn.Module):
 model = torch.fx.symbolic_trace(Net().eval())
 x = torch.randn(4, 256)
 
-# What the accelerator takes: a collection of operators, or a function of a node that may answer why not.
+# What the accelerator takes: a collection of operators, or a function that may answer why not.
 def supported(node):
     return "cumsum is not implemented" if node.target is torch.cumsum else True
 

@@ -1,4 +1,4 @@
-"""Random TorchScript programs, as Python source: views, writes, lists, dicts, branches, loops, state.
+"""Random TorchScript programs as Python source: views, writes, containers, branches, loops, state.
 
 A program is a module whose forward takes tensors `a`, `b` of 4 x 4 and a list of such tensors, and
 gives back a tensor, or a tuple with containers. Values stay small: every step that could grow one
@@ -35,20 +35,25 @@ PURE = ("torch.relu({x})", "torch.sin({x})", "torch.tanh({x} + {y})", "{x} * 0.5
         "torch.cat([{x}, {y}], 0)[2:6].sin()", "({x} + self.buf).sin()", "({x} * self.scale)",
         "F.log_softmax({x}, {n})", "{x}.size(0) * {x} * 0.1", "{x}.sum({n}).expand(4, 4).clone()",
         "torch.stack([{x}, {y}]).mean(0)", "{x}.view(-1, {x}.size(1)).cos()",
-        "torch.where({x} > {y}, {x}, {y})", "({x} + self.other).cos()")
+        "torch.where({x} > {y}, {x}, {y})", "torch.full([4, 4], 0.25)", "torch.zeros([4, 4])",
+        "({x} + self.other).cos()")
 VIEWS = ("{x}.t()", "{x}.view(4, 4)", "{x}.reshape(2, 8).view(4, 4)", "{x}.transpose(0, 1)",
          "{x}.contiguous()", "{x}.to(torch.float32)", "{x}[0:4]", "{x}.detach()")
-WRITES = ("{x}.add_({y}.sin() * 0.1)", "{x}.mul_(0.5)", "{x}[{n}].add_(0.25)", "{x}.t()[1].mul_(0.5)",
-          "{x}.copy_({y}.sin())", "{x}[{n}, 1:3].zero_()", "self.buf.add_({x}.detach().sin() * 0.1)",
+WRITES = ("{x}.add_({y}.sin() * 0.1)", "{x}.mul_(0.5)", "{x}[{n}].add_(0.25)",
+          "{x}.t()[1].mul_(0.5)", "{x}.copy_({y}.sin())", "{x}[{n}, 1:3].zero_()",
+          "self.buf.add_({x}.detach().sin() * 0.1)",
           "self.buf.mul_(0.5)", "self.h = {x}.detach().sin()", "torch.sin({x}, out={x})",
           "F.relu({x}, inplace=True)")
 CONTAINERS = ("items.append({x})", "named['{k}'] = {x}", "given.append({x})", "items[0] = {x}",
               "named['k'].mul_(0.5)", "items[-1].add_(0.125)", "items.extend([{x}, {y}])",
               "items.insert(0, {x})", "given[0].mul_(0.5)", "if len(items) > 3: items.pop()",
-              "nested.append(items)", "nested[0].append({x})")
-READS = ("items[-1].sin()", "named['k']", "items[0]", "given[0].cos()", "torch.stack(items).mean(0)",
+              "nested.append(items)", "nested[0].append({x})", "fresh.append({x})",
+              "fresh = [{x}]", "nested.append(fresh)",
+              "fresh = torch.jit.annotate(List[torch.Tensor], [])")
+READS = ("items[-1].sin()", "named['k']", "items[0]", "given[0].cos()",
+         "torch.stack(items).mean(0)",
          "self.h + {x} * 0.5", "self.buf.t()", "nested[0][0]", "torch.stack(given).sum(0).sin()",
-         "named['k'] * len(items) * 0.1")
+         "named['k'] * len(items) * 0.1", "torch.stack(fresh + items).mean(0)", "{x} * len(fresh)")
 RANDOM = ("{x} * torch.rand_like({x})", "self.drop({x})", "F.dropout({x}, 0.5, True) * 0.5",
           "torch.randn([4, 4]) * 0.1 + {x}")
 RETURNS = ("{v}", "({v}, {w})", "({v}, items, named)", "({v}, {w}.size(0), named)", "[{v}, {w}]",
@@ -82,7 +87,7 @@ class Writer:
             self.assign(pad, name)
 
     def assign(self, pad: str, name: str) -> None:
-        """A random draw is always needed: TorchScript drops one that is not, or not in every run."""
+        """A random draw is always needed: TorchScript drops others, or only in some runs."""
         group = self.rng.choice((PURE, PURE, VIEWS, READS, RANDOM))
         text = self.fill(self.rng.choice(group))
         if group is RANDOM:
@@ -111,13 +116,15 @@ class Writer:
             self.body(pad + "    ", depth - 1, self.rng.randrange(1, 4))
 
     def loop(self, pad: str, depth: int) -> None:
-        text = self.rng.choice(("for i in range(2):", "for t in items[0:2]:", "for i in range(len(items)):"))
+        text = self.rng.choice(("for i in range(2):", "for t in items[0:2]:",
+                                "for i in range(len(items)):"))
         self.lines.append(pad + text)
         self.body(pad + "    ", 0, self.rng.randrange(1, 3))
 
     def source(self) -> str:
         rng, pad = self.rng, " " * 8
         self.lines.append(pad + "nested: List[List[torch.Tensor]] = [items]")
+        self.lines.append(pad + "fresh: List[torch.Tensor] = []")
         self.lines.append(pad + "drawn = torch.zeros(4, 4)")
         for _ in range(rng.randrange(4, 14)):
             kind = rng.random()

@@ -72,7 +72,8 @@ def built(backend, model, args, **options):
     packages = {"onnxruntime": "onnxruntime", "openvino": "openvino"}
     if backend in packages:
         pytest.importorskip(packages[backend])
-    model = model if isinstance(model, torch.fx.GraphModule) else model.eval()
+    if isinstance(model, torch.nn.Module) and not isinstance(model, torch.fx.GraphModule):
+        model.eval()
     return cutset.torch.compile(model, args, backend=backend, **options)
 
 
@@ -156,7 +157,7 @@ def test_exported_program_with_a_write_inside_an_engine(backend):
     x = torch.randn(2, 6)
     program = torch.export.export(model.eval(), (x,))
     assert any(n.target is aten.relu_.default for n in program.graph.nodes)
-    compiled = built(backend, program.module(), (), torch_executed_ops=[aten.tanh])
+    compiled = built(backend, program, (), torch_executed_ops=[aten.tanh])
     assert children(compiled) == ["_run_on_acc_0", "_run_on_gpu_1", "_run_on_acc_2"]
     assert "relu_" in compiled.meta["cutset"].parts[0].nodes
     assert_equal(compiled(x), model(x))

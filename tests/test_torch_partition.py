@@ -468,8 +468,8 @@ def test_s2():
     gm = symbolic_trace(M())
     result = cut(gm, rand(1, 1, 3, 4, 4), supported={operator.sub, "linear"})
     assert [acc for acc, _ in segments(result)] == [False, True]
-    held = [{n.target for n in c.graph.nodes if n.op == "get_attr"} | set(dict(c.named_parameters()))
-            for c in children(result).values()]
+    held = [{n.target for n in c.graph.nodes if n.op == "get_attr"} | {
+        k for k, _ in c.named_parameters()} for c in children(result).values()]
     assert held == [{"a", "conv.weight", "conv.bias"}, {"b", "linear.weight", "linear.bias"}]
 
 
@@ -1022,15 +1022,31 @@ def test_parallel_branches(branches):
     assert [p.weight_bytes for p in parts] == [branch] * branches
 
 
-def test_meta_weights_are_planned():
-    """Sizes are known without values: a plan, and parts that share the meta weights."""
+def test_meta_weights_are_planned_and_not_built():
+    """Sizes are known without values: a plan and an overview, and no module."""
     with torch.device("meta"):
         module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))
-    gm = symbolic_trace(module)
     one = 64 * 65 * 4
-    result = cutset.torch.partition(gm, cpu_memory_budget=one, memory_factor=1)
-    assert counted(result) == 2
-    check(gm, result)
+    options = dict(cpu_memory_budget=one, memory_factor=1)
+    graph = torch.fx.Graph()
+    x, bias = graph.placeholder("x"), graph.get_attr("0.bias")
+    graph.output(graph.call_function(torch.add, (x, bias)))
+    for gm, weight, count in ((symbolic_trace(module), "0.weight", 2),
+                              (GraphModule(module, graph), "0.bias", 1)):
+        before = snapshot(gm)
+        assert cutset.torch.plan(gm, **options).engines == count
+        assert cutset.torch.support_overview(gm, **options).engines == count
+        says = f"weight {weight} .*to_empty.*load_state_dict"
+        with pytest.raises(cutset.ModelError, match=says):
+            cutset.torch.partition(gm, **options)
+        top = torch.fx.Graph()
+        top.output(top.call_module("_run_on_acc_0", (top.placeholder("x"),)))
+        whole = GraphModule({"_run_on_acc_0": gm}, top)
+        with pytest.raises(cutset.ModelError, match=says):
+            cutset.torch.resource_partition(whole, one)
+        assert snapshot(gm) == before and whole._run_on_acc_0 is gm
+        fused = cutset.torch.fuse_partitions(gm, [[calls(gm.graph)[0]]])
+        assert len(children(fused)) == 1
 
 
 # ---- bad input ----

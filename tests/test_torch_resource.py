@@ -40,9 +40,10 @@ class Net:
         self.inputs = [self.graph.placeholder(name) for name in inputs or ("x",)]
 
     def weight(self, name, value, buffer=False):
-        """By units, or by a tensor. Memory nobody touches costs nothing."""
+        """By units, or by a tensor. Memory nobody touches costs nothing: `use` reads one number."""
         if not isinstance(value, torch.Tensor):
             value = torch.empty(250 * value)
+            value[:1] = 0.5
         if buffer:
             self.root.register_buffer(name, value)
         elif not hasattr(self.root, name):

@@ -3,8 +3,8 @@
 `check(original, result, inputs)` asserts the structure (each call node once, names, meta, order,
 inputs and outputs of parts, shared weights, agreement with the plan) and, where inputs are given,
 that results, the caller's tensors and all buffers equal eager: as it is, and with each engine
-replaced by a deep copy that clones its tensors in and out. `original` must be as it was when `result`
-was made; both are left as they were found.
+replaced by a deep copy that clones its tensors in and out. `original` must be as it was when
+`result` was made; both are left as they were found.
 """
 import copy
 import operator

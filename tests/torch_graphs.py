@@ -1,5 +1,5 @@
-"""Random torch.fx graphs: operators, views, views of views, in-place calls as functions and methods,
-`out=`, buffers that are written, random draws, lists, getitems, sizes, modules.
+"""Random torch.fx graphs: operators, views, views of views, in-place calls as functions and
+methods, `out=`, buffers that are written, random draws, lists, getitems, sizes, modules.
 
 `graph(seed)` gives (GraphModule, inputs, a support): the support takes each call node or not.
 """

@@ -203,12 +203,12 @@ cutset_status cs_json_int_at(const cs_cursor *c, const char *key, const json_t *
 
 cutset_status cs_json_get_strs(const cs_cursor *c, const char *key, cs_strs *out)
 {
-    const json_t *array;
-    size_t n;
+    const json_t *array = NULL;
+    size_t n = 0;
     cutset_status status = cs_json_get_array(c, key, &array, &n);
     if (status == CUTSET_OK && !cs_vec_room(out, n)) status = cs_fail_memory(c->err);
     for (size_t i = 0; status == CUTSET_OK && i < n; i++) {
-        cs_str text;
+        cs_str text = 0;
         status = cs_json_str_at(c, key, array, i, &text);
         if (status == CUTSET_OK) out->at[out->len++] = text;
     }

@@ -320,6 +320,14 @@ static cutset_status reduce(cs_reduction *out, const cs_plan_source *source, cut
     cs_vec_fini(&r.stack);
     if (!ok) return cs_fail_memory(err);
     out->graph->number = out->node;
+    if (g->number) {
+        const size_t n = out->graph->nodes.len;
+        out->number = cs_alloc(n, sizeof *out->number);
+        if (!out->number) return cs_fail_memory(err);
+        for (size_t i = 0; i < n; i++)
+            out->number[i] = g->number[out->node[i]];
+        out->graph->number = out->number;
+    }
     const cutset_status s = cs_graph_seal(out->graph, err);
     out->graph->n_given = g->n_given; /* all order edges were given here; these are the caller's */
     out->source.graph = out->graph;
@@ -351,6 +359,7 @@ void cs_reduction_fini(cs_reduction *r)
     cs_free(r->node);
     cs_free(r->kept);
     cs_free(r->permits);
+    cs_free(r->number);
     *r = (cs_reduction){0};
 }
 

@@ -11,6 +11,7 @@ typedef struct cs_reduction {
     uint32_t *node;     /* by node of `graph`: its id in the whole graph */
     uint32_t *kept;     /* by node of the whole graph: its id in `graph`; CS_NONE: repeated */
     cs_permit *permits; /* by node of `graph`, or NULL */
+    uint32_t *number;   /* likewise: what "$" names it by where the whole graph has numbers of its own */
 } cs_reduction;
 
 /* Borrows from source->graph, which must stay as it is. Free with cs_reduction_fini, also after a

@@ -1,7 +1,7 @@
 """What builds an engine of a part. A builder is `(name, part, example_inputs) -> callable`.
 
-    onnxruntime   the part as ONNX, run on the CPU. torch.onnx writes it: with onnxscript where that is
-                  installed, else with torch's older exporter, for fixed shapes only
+    onnxruntime   the part as ONNX, run on the CPU. torch.onnx writes it: with onnxscript where that
+                  is installed, else with torch's older exporter, for fixed shapes only
     openvino      its PyTorch front end reads the part's program; runs on the CPU
     tensorrt      torch_tensorrt.dynamo.compile, an installed Torch-TensorRT
     inductor      torch._inductor.compile; needs a C++ compiler
@@ -31,7 +31,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .._errors import UsageError
-from . import _effects, _program
+from . import _effects, _modules, _program
 
 Builder = Callable[[str, GraphModule, list[Any]], Callable[..., Any]]
 
@@ -44,7 +44,7 @@ class Backend:
     build: Builder
     takes: Any = None
     caches: bool = False
-    moves: bool = True  # what it refuses goes to the host; a caller's own builder may mean its error
+    moves: bool = True  # what it refuses goes to the host; a caller's builder means its errors
 
 
 def find(backend: Any, cache_dir: Any = None) -> Backend:
@@ -94,7 +94,7 @@ def all_but(*types: torch.dtype) -> Callable[[Node], bool | str]:
     def takes(node: Node) -> bool | str:
         if node.op == "call_module":
             module = node.graph.owning_module.get_submodule(node.target)
-            inside = _effects.module_facts(module, node.target)
+            inside = _modules.module_facts(module, node.target)
             effect, random = inside.effect, inside.random
         else:
             facts = (_effects.function_facts if node.op == "call_function"
@@ -153,7 +153,8 @@ class _Session:
         if value.dtype not in self.RAW:
             return make.ortvalue_from_numpy(value.numpy())
         number, integer, raw = self.RAW[value.dtype]
-        return make.ortvalue_from_numpy_with_onnx_type(value.view(integer).numpy().view(raw), number)
+        bits = value.view(integer).numpy().view(raw)
+        return make.ortvalue_from_numpy_with_onnx_type(bits, number)
 
     def from_ort(self, value: Any) -> torch.Tensor:
         dtype = self.FROM_ONNX.get(value.element_type())

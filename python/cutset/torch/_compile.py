@@ -2,7 +2,8 @@
 
 1. A Module is exported, and its in-place operators are made functional.
 2. The graph is partitioned; `supported` is what the backend takes, unless the caller says.
-3. Each `_run_on_acc_N` goes to the backend (_backends.py) with zeros of the types and sizes it takes.
+3. Each `_run_on_acc_N` goes to the backend (_backends.py), with zeros of the types and sizes that
+   it takes.
 4. A backend may refuse a part. The operators to blame are then looked for: those that the backend's
    message names first, each on its own. They are pinned to the host and the graph is planned again;
    parts that come out as before keep their engines. Every round pins a node, so this ends. Where no
@@ -44,8 +45,8 @@ def compile(model: torch.nn.Module | ExportedProgram, args: Sequence[Any] = (),
     options         those of `partition`; `supported` defaults to what the backend takes
 
     What a backend refuses runs on the host, with a UserWarning; what a callable raises is raised.
-    Engines compute without gradients; those of "onnxruntime", "openvino" and "tensorrt" have weights
-    of their own. ImportError: the backend's package is not installed.
+    Engines compute without gradients; those of "onnxruntime", "openvino" and "tensorrt" hold
+    copies of their weights. ImportError: the backend's package is not installed.
     """
     chosen = _backends.find(backend, cache_dir)
     args, kwargs = (args,) if isinstance(args, torch.Tensor) else tuple(args), dict(kwargs or {})
@@ -198,7 +199,7 @@ def _same(part: GraphModule) -> tuple[Any, ...]:
 
 def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Exception,
            backend: _backends.Backend) -> dict[str, str]:
-    """Pins to the host the nodes that the backend refuses on their own; raises where it takes all."""
+    """Pins to the host the nodes that the backend refuses alone; raises where it takes all."""
     takes: dict[Any, bool] = {}
     for group in _suspects(part, error):
         for node in group:
@@ -207,12 +208,12 @@ def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Excepti
         nodes = [n for n in part.graph.nodes if takes.get(_signature(n)) is False]
         if nodes:
             what = ", ".join(sorted({str(n.target) for n in nodes}))
-            warnings.warn(f"backend {backend.name!r} refuses {what} ({nodes[0].name}): on the host. "
-                          f"It said: {_said(error)}", UserWarning, stacklevel=3)
+            warnings.warn(f"backend {backend.name!r} refuses {what} ({nodes[0].name}): on the "
+                          f"host. It said: {_said(error)}", UserWarning, stacklevel=3)
             return {n.name: "host" for n in nodes}
     name = next(n for n, p in gm.named_children() if p is part)
-    raise Error(f"{name}: backend {backend.name!r} refuses it, though it takes each of its operators "
-                f"alone: {_said(error)}; keep some on the host with torch_executed_ops",
+    raise Error(f"{name}: backend {backend.name!r} refuses it, though it takes each of its "
+                f"operators alone: {_said(error)}; keep some on the host with torch_executed_ops",
                 node=name) from error
 
 

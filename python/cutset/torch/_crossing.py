@@ -3,15 +3,15 @@
     crossing = cross(gm, Rules(support=Support(None, gm)))
     plan = crossing.plan(Budget(...), min_nodes=5)
 
-`cross` goes over the graph three times: values, edges, kinds and types (_walk.py); writes and views,
-where there are any, and constant expressions (_relations.py); who may run what (_decide.py), since a
-node is asked about only when it is known to be no constant expression. What the library decides
-itself (order edges, constant expressions, patterns, what an engine may hold) is not decided here:
-constant expressions are only told apart from the nodes that `supported` is asked about, by the rule
-of src/graph/arrays.c. `Crossing.nodes[i]` is node i of the library's model: the call nodes in program
-order.
+`cross` goes over the graph three times: values, edges, kinds and types (_walk.py); writes and
+views, where there are any, and constant expressions (_relations.py); who may run what (_decide.py),
+since a node is asked about only when it is known to be no constant expression. What the library
+decides itself (order edges, constant expressions, patterns, what an engine may hold) is not decided
+here: constant expressions are only told apart from the nodes that `supported` is asked about, by
+the rule of src/graph/arrays.c. `Crossing.nodes[i]` is node i of the library's model: the call nodes
+in program order.
 
-Cost: linear; about 5 us a node beside what `supported` takes.
+Cost: linear; about 5 us a node, lint included, beside what `supported` and the planner take.
 """
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ class Crossing:
         self.outs: array[int] = array("I")  # the value of each node
         self.ids: dict[Node, int] = {}  # value ids
         self.roots: Sequence[int] = ()  # by value, where something is written: what it may share
+        self.without_bytes: str | None = None  # a weight on the meta device
         self.model: Any = None  # a cutset_model
 
     def row(self, at: int) -> array[int]:
@@ -97,6 +98,14 @@ class Crossing:
         for at, value in self.writes:
             found.setdefault(at, []).append(value)
         return found
+
+    def require_bytes(self) -> None:
+        """ModelError: a weight has a size and no values, so no engine can be built."""
+        if self.without_bytes is not None:
+            raise ModelError(
+                f"weight {self.without_bytes} is on the meta device, without values: materialise the module "
+                "first, with to_empty(device=...) and load_state_dict; plan works as it is",
+                node=self.without_bytes)
 
     def plan(self, budget: Budget | None = None, *, min_nodes: int = 1,
              max_engines: int | None = None, connected: bool = False, bookends: bool = False,
@@ -123,8 +132,8 @@ class Crossing:
 
 
 def cross(gm: GraphModule, rules: Rules) -> Crossing:
-    """Reads the graph of `gm` into the library. ModelError: it does not lint; UsageError: `supported`
-    raises or answers nonsense."""
+    """Reads the graph of `gm` into the library. ModelError: it does not lint; UsageError:
+    `supported` raises or answers nonsense."""
     lint(gm)
     out = Crossing(gm, rules)
     walk = Walk(out)

@@ -59,8 +59,8 @@ _SCALAR_METHODS = frozenset({
 _TUPLE_METHODS = frozenset({"size", "stride"})
 _EFFECT_METHODS = frozenset({"backward", "register_hook", "retain_grad"})
 _VIEW_ATTRIBUTES = frozenset({"data", "T", "H", "mT", "mH", "real", "imag", "grad"})
-# They change what autograd knows of a tensor, not its memory: torch.export puts `detach_` after every
-# constant that a model makes.
+# They change what autograd knows of a tensor, not its memory. torch.export puts `detach_` after
+# every constant that a model makes.
 _AUTOGRAD_ONLY = frozenset({"detach_", "requires_grad_"})
 _INPLACE_OPERATORS = frozenset({
     "iadd", "isub", "imul", "imatmul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior",
@@ -325,7 +325,8 @@ def _higher_order_facts(target: Any) -> Facts:
                             "wrap_with_set_grad_enabled", "wrap_with_autocast",
                             "triton_kernel_wrapper_functional", "hints_wrapper")
     facts.effect = name in ("with_effects", "call_torchbind", "print")
-    facts.seeded = name in ("run_and_save_rng_state", "run_with_rng_state", "graphsafe_run_with_rng_state")
+    facts.seeded = name in ("run_and_save_rng_state", "run_with_rng_state",
+                            "graphsafe_run_with_rng_state")
     if name == "triton_kernel_wrapper_mutation":
         facts.writes = ((-1, "kwargs"),)
     return facts

@@ -22,9 +22,9 @@ from ._parts import Piece
 
 def fuse_partitions(gm: GraphModule, partitions: Iterable[Iterable[Any]], *,
                     prefix: str = "_run_on_acc_") -> GraphModule:
-    """A module whose children `<prefix>0`, `<prefix>1`, ... hold the given nodes (or names), the rest
-    inline. `gm` is not changed. PartitionError: a node twice, an unknown node, or a cycle between
-    the parts."""
+    """A module whose children `<prefix>0`, `<prefix>1`, ... hold the given nodes (or names), the
+    rest inline. `gm` is not changed. PartitionError: a node twice, an unknown node, or a cycle
+    between the parts."""
     if not isinstance(gm, GraphModule):
         raise UsageError(f"gm is {type(gm).__name__}: give a torch.fx.GraphModule")
     if not isinstance(prefix, str) or not prefix.isidentifier():

@@ -1,9 +1,9 @@
 """What calling a module does: its weights, its state, its random draws.
 
 A module with everything in it is one node. One in training mode that has buffers of its own (batch
-norm) writes them; dropout in training mode draws; hooks may do anything. A GraphModule, as a child or
-as the body of a higher-order operator, does what its operators do; where they write what is not born
-inside, any of its inputs may be meant.
+norm) writes them; dropout in training mode draws; hooks may do anything. A GraphModule, as a child
+or as the body of a higher-order operator, does what its operators do; where they write what is not
+born inside, any of its inputs may be meant.
 """
 from __future__ import annotations
 

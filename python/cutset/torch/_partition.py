@@ -259,9 +259,9 @@ def partition(model: Model, *, supported: Any = None, min_block_size: int = 1,
               allowed_single_node_partition_ops: Collection[Any] = (),
               fallback_data_dependent_ops: bool = False, host_submodules: bool = True,
               objective: str = "engines", dryrun: bool | str = False) -> GraphModule:
-    """Cuts a graph into the fewest engines: a GraphModule whose children are `_run_on_acc_N` and, for
-    the host, `_run_on_gpu_N`. It shares parameters and buffers with `model`, which is not changed;
-    `result.meta["cutset"]` is the Plan.
+    """Cuts a graph into the fewest engines: a GraphModule whose children are `_run_on_acc_N` and,
+    for the host, `_run_on_gpu_N`. It shares parameters and buffers with `model`, which is not
+    changed; `result.meta["cutset"]` is the Plan.
 
     `supported`: what the accelerator takes: None (every operator that neither writes, draws random
     numbers nor has a side effect, on any dtype but float64 and complex), a collection of operators,
@@ -276,9 +276,11 @@ def partition(model: Model, *, supported: Any = None, min_block_size: int = 1,
     what costs least goes to the host. `groups`: nodes that share a part; `pin`: {name or glob:
     accelerator or "host"}. `atomic_subgraphs`: fusion patterns are not cut. `allow_non_tensor`:
     numbers may pass between engines and host. `skip_horizontal_fusion`: engines are connected.
-    `remove_bookend_non_compute_ops`: engines begin and end with none. `fallback_data_dependent_ops`:
-    `nonzero` and its like stay on the host. `host_submodules=False`: host nodes stay in the top
-    graph. `dryrun`: True prints a report and gives the model back, a path also writes it there.
+    `remove_bookend_non_compute_ops`: engines begin and end with none.
+    `fallback_data_dependent_ops`: `nonzero` and its like stay on the host.
+    `host_submodules=False`: host nodes stay in the top graph. `dryrun`: True prints a report and
+    gives the model back, a path also writes it there. `plan` takes weights on the meta device, this
+    does not.
 
     Raises UsageError, ModelError, BudgetError, GroupError, NotFullySupportedError.
     """
@@ -299,6 +301,7 @@ def partition(model: Model, *, supported: Any = None, min_block_size: int = 1,
     inline = not _switch(host_submodules, "host_submodules")
     gm = as_module(model)
     crossing, found = Request(gm, **options).decide()
+    crossing.require_bytes()
     pieces = pieces_of(crossing, found, host_modules=not inline)
     _parts.cut(gm, pieces, written_weights(crossing, found))
     result = _parts.assemble(gm, pieces)

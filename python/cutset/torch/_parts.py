@@ -4,10 +4,10 @@
     assemble(gm, pieces)                       # a new top graph; or splice them in by hand
 
 A piece has the nodes it is given, in the order of the source graph, under their names, with their
-`meta`. It takes what other pieces make as placeholders, in order of first use, and gives what others
-and the graph's output read, in order of production. `get_attr` nodes are repeated under their dotted
-names, on the same objects; those in `as_inputs` (buffers that something writes) are taken as
-placeholders. The source graph and its modules are not changed.
+`meta`. It takes what other pieces make as placeholders, in order of first use, and gives what
+others and the graph's output read, in order of production. `get_attr` nodes are repeated under
+their dotted names, on the same objects; those in `as_inputs` (buffers that something writes) are
+taken as placeholders. The source graph and its modules are not changed.
 
 Cost: linear; each node is copied once, each piece is compiled once.
 """
@@ -138,8 +138,8 @@ def _graphs_in(root: torch.nn.Module) -> Iterable[tuple[str, GraphModule]]:
 
 
 def install(source: torch.nn.Module, target: torch.nn.Module, path: str) -> None:
-    """Hangs the attribute of that dotted name of `source` into `target`: the same object, a parameter
-    or buffer if it is one there. Modules between are made as needed."""
+    """Hangs the attribute of that dotted name of `source` into `target`: the same object, a
+    parameter or buffer if it is one there. Modules between are made as needed."""
     *parents, name = path.split(".")
     for parent in parents:
         inner = getattr(source, parent)

@@ -1,9 +1,9 @@
 """A part as engine builders take it: an ExportedProgram, and inputs to build it with.
 
 A part of a graph from torch.export is all operators, with fake values in `meta`: its program is put
-together from it as it stands, so sizes that are symbols stay the same symbols in every part. Tracing
-a part again would lose how its sizes depend on each other, and fix them where it asks. Any other part
-(modules inside, no `meta`) is traced again, with the sizes that were seen.
+together from it as it stands, so sizes that are symbols stay the same symbols in every part.
+Tracing a part again would lose how its sizes depend on each other, and fix them where it asks. Any
+other part (modules inside, no `meta`) is traced again, with the sizes that were seen.
 
 Nothing here runs an operator on the caller's tensors; only `seen_inputs` may run them, on copies.
 """

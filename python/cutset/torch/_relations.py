@@ -1,9 +1,9 @@
-"""What the nodes of a graph do to each other beside passing values: writes, views, effects, order; and
-what is so pure that it is repeated.
+"""What the nodes of a graph do to each other beside passing values: writes, views, effects, order;
+and what is so pure that it is repeated.
 
 Views matter only where something is written, and are looked for only then. Nothing moves across an
-operator that changes how others compute (autocast, grad mode): order edges from all before it and to
-all after it, up to the next such, so their number is linear.
+operator that changes how others compute (autocast, grad mode): order edges from all before it and
+to all after it, up to the next such, so their number is linear.
 """
 from __future__ import annotations
 

@@ -62,6 +62,7 @@ def resource_partition(
             continue
         crossing = cross(child, Rules(pinned=budget.oversize != "host", groups=members[name],
                                       patterns=bool(atomic_subgraphs)))
+        crossing.require_bytes()
         plan = plans[name] = crossing.plan(budget)
         if max_engines is not None and plan.engines > max_engines:
             raise _too_many(name, crossing, plan, budget, max_engines)

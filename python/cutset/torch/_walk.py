@@ -1,9 +1,9 @@
 """The first pass over a graph: values, nodes, arguments, kinds and types as flat arrays.
 
 Call nodes make one value each, which bears their name. `get_attr` nodes are weights, told apart by
-storage; an attribute that is no tensor is no value. Modules, and graphs that a higher-order operator
-is given, bring their weights as hidden arguments. A `getitem` of a tuple follows its maker.
-Everything that depends on the target, the attribute or the type alone is found once.
+storage; an attribute that is no tensor is no value. Modules, and graphs that a higher-order
+operator is given, bring their weights as hidden arguments. A `getitem` of a tuple follows its
+maker. Everything that depends on the target, the attribute or the type alone is found once.
 """
 from __future__ import annotations
 
@@ -76,6 +76,10 @@ class Walk:
         value = self.add_value(name, TENSOR, self.types.of_tensor(tensor), storage)
         self.of_storage.setdefault(storage, value)
         return value
+
+    def see_device(self, path: str, tensor: torch.Tensor) -> None:
+        if tensor.device.type == "meta" and self.out.without_bytes is None:
+            self.out.without_bytes = path
 
     def storage(self, tensor: torch.Tensor) -> int:
         """Tensors that share memory share a storage."""
@@ -170,6 +174,7 @@ class Walk:
                 continue  # its own state, which no other part is given
             value = self.attributes.get(("hidden", name))
             if value is None:
+                self.see_device(name, tensor)
                 value = self.add_weight(self.fresh(name), tensor)
                 self.attributes["hidden", name] = value
             values.append(value)
@@ -191,6 +196,7 @@ class Walk:
                                  "have: add it", node=node.name) from None
             self.attributes[target] = found
         if isinstance(found, torch.Tensor):
+            self.see_device(target, found)
             self.ids[node] = self.add_weight(node.name, found)
             return False
         self.ids[node] = NONE

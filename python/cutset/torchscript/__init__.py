@@ -53,8 +53,8 @@ def partition(module: torch.jit.ScriptModule, *, supported: Supported = None,
     `supported`: kinds (`"aten::relu"`, `"aten::add.Tensor"`), or a function of a node that answers
     True, False, or why not; None: every `aten::` operator that neither writes, draws random numbers
     nor has a side effect. `torch_executed_ops`, `torch_executed_modules`: kinds, and classes of
-    modules by qualified or bare name, that stay on the host. `min_block_size`: smaller engines go to
-    the host; nodes with a Tensor result count. `require_full_compilation`: one engine holds
+    modules by qualified or bare name, that stay on the host. `min_block_size`: smaller engines go
+    to the host; nodes with a Tensor result count. `require_full_compilation`: one engine holds
     everything, else NotFullySupportedError. An engine fits if memory_factor x weight bytes +
     memory_base <= cpu_memory_budget; `oversize`: what becomes of nodes that are over it alone.
     `groups`: names of nodes that share a part. `freeze`: attributes become constants first, in a

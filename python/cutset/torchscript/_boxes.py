@@ -1,7 +1,7 @@
 """Values that Python would copy, carried from part to part as themselves.
 
-TorchScript hands lists, dicts, tuples and objects to Python as copies, so a list that two host parts
-share would become two. Between parts such a value therefore stays in a box: a module with one
+TorchScript hands lists, dicts, tuples and objects to Python as copies, so a list that two host
+parts share would become two. Between parts such a value therefore stays in a box: a module with one
 attribute, made and opened inside the graphs. Tensors, numbers, strings and their like need none.
 """
 from __future__ import annotations

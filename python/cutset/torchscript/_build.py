@@ -1,10 +1,11 @@
 """The graph of one part: its nodes copied, in the order of the whole, and what they read.
 
-A value that a node reads is one the part made, one of its inputs, a constant (copied), or an attribute
-of the module: an input after the others, which the part binds itself when it runs. So weights keep
-their storage, and follow the module when they are moved or replaced. What is bound is told by a key:
-the path of an attribute, or () for the module itself, which `prim::SetAttr` and the attributes it
-sets need. Lists and their like pass in boxes (`_boxes`).
+A value that a node reads is one the part made, one of its inputs, a constant (copied), or an
+attribute of the module: an input after the others, which the part binds itself when it runs. So
+weights keep their storage, and follow the module when they are moved or replaced. What is bound is
+told by the path of an attribute, or () for the module itself, which `prim::SetAttr` and what it sets
+need. Lists and their like pass in boxes (`_boxes`). `fixed`: it has to run as it is written,
+since TorchScript's optimiser would make an output once for all runs that another part then writes.
 """
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from typing import Any
 import torch
 
 from ._boxes import Box, Boxes, default, plain
-from ._source import CONSTANT, ENTER, EXIT, GETATTR, SETATTR, UNINITIALIZED, Path, Source
+from ._source import CONSTANT, ENTER, EXIT, GETATTR, SETATTR, UNINITIALIZED, Path, Source, walk
 
 
 class Built:
     """The graph, how its inputs and outputs pass, what it binds, and what it sets."""
 
     def __init__(self, graph: torch._C.Graph, bound: list[Path], boxes_in: list[Box | None],
-                 boxes_out: list[Box | None], sets: list[Path]) -> None:
-        self.graph, self.bound, self.sets = graph, bound, sets
+                 boxes_out: list[Box | None], sets: list[Path], fixed: bool) -> None:
+        self.graph, self.bound, self.sets, self.fixed = graph, bound, sets, fixed
         self.boxes_in, self.boxes_out = boxes_in, boxes_out
         self.boxed = any(boxes_in) or any(boxes_out)
 
@@ -38,7 +39,7 @@ def build(source: Source, lines: Sequence[int], inputs: Sequence[torch._C.Value]
     become constants, with the same storage; the module, where it is needed, stays bound."""
     made = _Maker(source, inputs, boxes, read)
     nodes = [source.lines[line] for line in sorted(lines)]
-    whole = (_contexts(nodes, ENTER) & _contexts(nodes, EXIT)) - source.autocasts
+    whole = _contexts(nodes, ENTER) & _contexts(nodes, EXIT)
     for node in nodes:
         if node.kind() in (ENTER, EXIT) and node.input().unique() not in whole:
             made.call(node)
@@ -46,7 +47,7 @@ def build(source: Source, lines: Sequence[int], inputs: Sequence[torch._C.Value]
             made.copy(node)
     boxes_out = made.finish(outputs)
     sets = [path for node in nodes for path in _sets(source, node)]
-    return Built(made.graph, made.bound, made.boxes_in, boxes_out, sets)
+    return Built(made.graph, made.bound, made.boxes_in, boxes_out, sets, made.fixed)
 
 
 def _contexts(nodes: Sequence[torch._C.Node], kind: str) -> set[int]:
@@ -59,6 +60,7 @@ class _Maker:
         self.source, self.boxes, self.read = source, boxes, read
         self.graph = torch._C.Graph()
         self.bound: list[Path] = []
+        self.fixed = False
         self.of: dict[int | Path, torch._C.Value] = {}
         self.boxes_in: list[Box | None] = []
         given = []
@@ -85,11 +87,8 @@ class _Maker:
 
     def call(self, node: torch._C.Node) -> None:
         """Enters or leaves a context whose other end is in another part: the interpreter pairs them
-        within one graph only, so the method is called. Autocasts are in the graph already."""
+        within one graph only, so the method is called."""
         context = self.value(node.input())
-        if node.input().unique() in self.source.autocasts:
-            self.of[node.output().unique()] = context
-            return
         enter = node.kind() == ENTER
         none = [] if enter else [self.graph.insertConstant(None)] * 3
         made = self.graph.insertNode(
@@ -118,8 +117,8 @@ class _Maker:
             return self.graph.insertNode(self.graph.createClone(node, self.value)).output()
         if node.kind() == UNINITIALIZED:
             return default(self.graph, value.type())
-        raise AssertionError(f"a part reads %{value.debugName()} of {node.kind()}, which neither it "
-                             "makes nor the plan gives it")
+        raise AssertionError(f"a part reads %{value.debugName()} of {node.kind()}, which neither "
+                             "it makes nor the plan gives it")
 
     def _module(self, path: Path) -> bool:
         return isinstance(self.source.attribute(path), torch._C.ScriptModule)
@@ -146,8 +145,10 @@ class _Maker:
     def finish(self, outputs: Sequence[torch._C.Value]) -> list[Box | None]:
         """Registers the outputs, checks the graph."""
         boxes = [self.boxes.box(value.type()) if self.boxes else None for value in outputs]
-        outs = [box.wrap(self.graph, self.value(value)) if box else self.value(value)
-                for value, box in zip(outputs, boxes)]
+        values = [self.value(value) for value in outputs]
+        self.fixed = _is_fixed(self.graph, values, any(boxes))
+        outs = [box.wrap(self.graph, value) if box else value
+                for value, box in zip(values, boxes)]
         if len(outs) == 1:
             self.graph.registerOutput(outs[0])
         elif outs:
@@ -158,6 +159,21 @@ class _Maker:
             self.graph.registerOutput(self.graph.insertConstant(None))
         self.graph.lint()
         return boxes
+
+
+def _is_fixed(graph: torch._C.Graph, outputs: list[torch._C.Value], boxed: bool) -> bool:
+    """May an output be, or hold, something mutable that is computed from constants alone?
+    TorchScript makes that once, for all runs, where it sees no write in the same graph."""
+    fixed: set[int] = set()
+    mutable: set[int] = set()
+    for node in walk(graph):
+        if node.kind() == CONSTANT:
+            fixed.add(node.output().unique())
+        elif all(value.unique() in fixed for value in node.inputs()) and not any(node.blocks()):
+            fixed.update(value.unique() for value in node.outputs())
+            mutable.update(value.unique() for value in node.outputs()
+                           if value.type().kind() == "TensorType" or not plain(value.type()))
+    return bool(mutable) and (boxed or any(value.unique() in mutable for value in outputs))
 
 
 def _rename(new: torch._C.Value, old: torch._C.Value) -> None:

@@ -1,7 +1,7 @@
 """A graph on its way into the library: its text, and by line who may run it, how large it is.
 
-All that is decided is decided there. What happens here: `supported` is asked, names are matched with
-kinds and classes, weights are sized by storage.
+All that is decided is decided there. What happens here: `supported` is asked, names are matched
+with kinds and classes, weights are sized by storage.
 """
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Request:
         text = str(self.source.graph).encode("utf-8", "surrogateescape")
         allow, reasons, why = self._permits()
         sizes, storages = _storages(self.source)
-        schemas = sorted({str(node.schema()) for node in lines
+        schemas = sorted({_schema(node) for node in lines
                           if not node.kind().startswith(("aten::", "prim::"))
                           and str(node.schema()) != "(no schema)"})
         keep = [ffi.new("char[]", text), ffi.new("uint32_t[]", allow),
@@ -126,8 +126,9 @@ class Request:
         free = plan if self.budget.bytes is None else self._plan(call, model, None)
         names = _host_nodes(self.source, free)
         if names or free.engines != 1:
-            shown = ", ".join(names[:3]) + (f", and {len(names) - 3} more" if len(names) > 3 else "")
-            reason = f"these must stay on the host: {shown}" if names else (
+            more = f", and {len(names) - 3} more" if len(names) > 3 else ""
+            shown = ", ".join(names[:3])
+            reason = f"these must stay on the host: {shown}{more}" if names else (
                 f"{free.engines} engines are needed" if free.engines else "nothing is supported")
             raise NotFullySupportedError(f"require_full_compilation, but {reason}: support all "
                                          "operators, or drop the option", nodes=names)
@@ -174,6 +175,12 @@ def _checked(supported: Callable[[torch._C.Node], Any], node: torch._C.Node) -> 
         return bool(answer) or "op: it is not supported"
     raise UsageError(f"supported answered {answer!r} for a node of {node.kind()}: answer True, "
                      "False, or a string that says why not", node=_name(node))
+
+
+def _schema(node: torch._C.Node) -> str:
+    """Its schema; a single result stands in brackets too, since it may have a name."""
+    head, _, result = str(node.schema()).rpartition(" -> ")
+    return f"{head} -> {result if result.startswith('(') else f'({result})'}"
 
 
 def _name(node: torch._C.Node) -> str | None:

@@ -45,7 +45,7 @@ class PartitionedModule(nn.Module):
                              _slots=slots, _program=program, _made=dict(program.children))
         self._modules.update(program.children)
         for child in program.children.values():
-            child.training = original.training
+            child.training = self.training
             if isinstance(child, Branches):
                 child._children = self._modules
 
@@ -150,7 +150,7 @@ def _mirror(scope: nn.Module, module: torch.jit.ScriptModule, saved: set[str], p
     stack = [(scope, module, path)]
     while stack:
         scope, module, path = stack.pop()
-        scope.training = module.training
+        scope.training = getattr(module, "training", False)  # a frozen module has none
         for name, value in module.named_parameters(recurse=False):
             scope._parameters[name] = value
             slots[(*path, name)] = (scope._parameters, name)

@@ -1,8 +1,8 @@
 """The children of a PartitionedModule, and how they run one after the other.
 
-Values are kept by what made them and let go of after their last reader. A `prim::If` on the host is a
-part too: it looks at its condition and runs the parts of one branch, by the names under which they
-are children of the whole, so that whatever was put in their place runs.
+Values are kept by what made them and let go of after their last reader. A `prim::If` on the host is
+a part too: it looks at its condition and runs the parts of one branch, by the names under which
+they are children of the whole, so that whatever was put in their place runs.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from .._errors import ModelError
-from ._boxes import Box, Boxes
+from ._boxes import Box
 from ._build import Built
 from ._source import Path, Source, holder
 
@@ -74,8 +74,8 @@ class _Baked:
 class Part(nn.Module):
     """A part: positional values in, one value or a tuple out.
 
-    `graph` is what it runs, with its weights as constants of the same storage. A copy has weights of
-    its own.
+    `graph` is what it runs, with its weights as constants of the same storage. A copy has weights
+    of its own.
     """
 
     def __init__(self, name: str, built: Built, shown: Callable[[Read], torch._C.Graph],
@@ -106,9 +106,13 @@ class Part(nn.Module):
         bound = [attributes.read(path) for path in built.bound]
         if built.sets:
             attributes.before(built.sets)
+        before = torch._C._get_graph_executor_optimize()  # of this thread
+        if built.fixed:
+            torch._C._set_graph_executor_optimize(False)
         try:
             made = self._run(*inputs, *bound)
         finally:
+            torch._C._set_graph_executor_optimize(before)
             if built.sets:
                 attributes.after(built.sets)
         return made if boxed or not built.boxed else leave(made, built.boxes_out)

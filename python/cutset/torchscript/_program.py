@@ -64,7 +64,8 @@ class Program:
             else:
                 raise TypeError(f"{schema.name}() misses its argument {argument.name!r}")
         if left:
-            raise TypeError(f"{schema.name}() has no argument {next(iter(left))!r}, or has it twice")
+            raise TypeError(f"{schema.name}() has no argument {next(iter(left))!r}, or has "
+                            "it twice")
         return tuple(bound)
 
     # ---- blocks ----
@@ -151,8 +152,8 @@ class Program:
     def _branches(self, name: str, number: int, line: int, copies: list[int],
                   inputs: list[torch._C.Value], outs: list[torch._C.Value],
                   there: frozenset[Key]) -> list[torch._C.Value]:
-        """Adds the child for a prim::If. Returns the values it takes: its inputs, then what else its
-        parts read. `copies`: lines it repeats for its condition."""
+        """Adds the child for a prim::If. Returns the values it takes: its inputs, then what else
+        its parts read. `copies`: lines it repeats for its condition."""
         node, key = self.source.lines[line], self.source.key
         copied = {key(value): value for at in copies for value in self.source.lines[at].outputs()}
         places = [value.offset() for value in outs]
@@ -202,5 +203,6 @@ def _child(part: Any) -> str:
 
 
 def _unfit(name: str) -> ModelError:
-    return ModelError(f"the plan does not fit the module, which has no {name!r}: partition it again",
+    return ModelError(f"the plan does not fit the module, which has no {name!r}: partition "
+                      "it again",
                       node=name)

@@ -40,7 +40,7 @@ def method_of(module: Any, method: Any) -> torch._C.ScriptMethod:
 
 def frozen(module: torch.jit.ScriptModule, method: str) -> torch.jit.ScriptModule:
     """A frozen copy: attributes become constants of the graph, with the same storage."""
-    if module.training:
+    if getattr(module, "training", False):
         raise UsageError("freeze=True needs a module in evaluation mode: call module.eval() first")
     kept = [] if method == "forward" else [method]
     return torch.jit.freeze(module, preserved_attrs=kept, optimize_numerics=False)
@@ -89,10 +89,9 @@ class Source:
         self.schema = found.schema
         self.graph: torch._C.Graph = found.graph.copy()
         torch._C._jit_pass_inline(self.graph)
-        self.autocasts = {node.input().unique() for node in self.graph.findAllNodes(ENTER)
-                          if str(node.input().type()).endswith(".autocast")}
-        if self.autocasts:
-            torch._C._jit_pass_autocast(self.graph)
+        if self.graph.findNode("prim::fork"):
+            torch._C._jit_pass_inline_fork_wait(self.graph)
+        self._apply_autocasts()
         self.flags: dict[Path, bool] = {}  # that nothing sets, as they are now
         self.set_paths: set[Path] = set()  # that are read too
         self.path_of: dict[int, Path] = {}  # by value: modules, and attributes nothing sets
@@ -107,6 +106,18 @@ class Source:
         self.line_of: dict[str, int] = {}
         self.values: dict[str, torch._C.Value] = {}
         self._name()
+
+    # ---- what TorchScript does before it runs a graph ----
+
+    def _apply_autocasts(self) -> None:
+        """Casts in the place of autocast contexts, which take effect within one graph only."""
+        ends = [node for kind in (ENTER, EXIT) for node in self.graph.findAllNodes(kind)
+                if str(node.input().type()).endswith(".autocast")]
+        if ends:
+            torch._C._jit_pass_autocast(self.graph)
+        for node in ends:
+            node.output().replaceAllUsesWith(node.input())
+            node.destroy()
 
     # ---- attributes ----
 
