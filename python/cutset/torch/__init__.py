@@ -13,16 +13,16 @@ from ._partition import partition, plan
 from ._patterns import ATOMIC_SUBGRAPHS, register_atomic_subgraph
 
 if TYPE_CHECKING:
-    from ._compile import compile, load, save
+    from ._compile import compile
     from ._overview import SupportOverview, support_overview
     from ._resource import resource_partition
 
-_LATER = {"compile": "_compile", "load": "_compile", "save": "_compile",
+_LATER = {"compile": "_compile",
           "SupportOverview": "_overview", "support_overview": "_overview",
           "resource_partition": "_resource"}
 __all__ = [
-    "ATOMIC_SUBGRAPHS", "SupportOverview", "compile", "fuse_partitions", "load", "partition",
-    "plan", "register_atomic_subgraph", "resource_partition", "save", "support_overview",
+    "ATOMIC_SUBGRAPHS", "SupportOverview", "compile", "fuse_partitions", "partition",
+    "plan", "register_atomic_subgraph", "resource_partition", "support_overview",
 ]
 
 

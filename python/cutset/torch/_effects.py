@@ -11,7 +11,8 @@ from __future__ import annotations
 import builtins
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -155,7 +156,8 @@ def _read_schema(facts: Facts, overload: Any, out: bool) -> None:
             facts.views += ((at, argument.name),)
     tags = overload.tags
     facts.seeded |= _SEEDED in tags
-    facts.views_all |= _MAYBE_ALIAS in tags
+    # a batch norm mutates, in training, and never returns its input
+    facts.views_all |= _MAYBE_ALIAS in tags and "batch_norm" not in schema.name
     facts.dynamic |= any(tag in tags for tag in _DYNAMIC)
 
 
@@ -515,7 +517,21 @@ def guess_kind(facts: Facts, node: Node, kind_of: Callable[[Node], str]) -> str:
 
 
 def only_unpacked(node: Node) -> bool:
-    """Is it read by `x[int]` alone?"""
-    return bool(node.users) and all(
-        u.op == "call_function" and u.target is operator.getitem and u.args[0] is node
-        and type(u.args[1]) is int for u in node.users)
+    """Is it read by `x[int]` alone, or by a name, which no tensor is?"""
+    keys = [u.args[1] if u.target is operator.getitem and u.args[0] is node else None
+            for u in node.users if u.op != "output"]
+    return any(isinstance(key, str) for key in keys) or (
+        bool(keys) and all(type(key) is int for key in keys))
+
+
+def takes_several(node: Node) -> bool:
+    """Is this placeholder without an example a tuple, list or dict? `*args` and `**kwargs` are;
+    else its annotation tells; else how it is read: a tensor that is read as `x[0]` alone counts as
+    one, which costs engines, where a list taken for a tensor would cross into them."""
+    if str(node.target).startswith("*"):
+        return True
+    if node.type is not None:
+        said = typing.get_origin(node.type) or node.type
+        if isinstance(said, type):
+            return issubclass(said, (tuple, list, dict, set, Sequence, Mapping))
+    return only_unpacked(node)

@@ -14,10 +14,9 @@ from .._memory import available_memory
 from .._plan import Plan
 from . import _parts
 from ._crossing import EFFECT, RANDOM, Budget, Crossing, Rules, cross, find_nodes
-from ._parts import Piece
+from ._parts import ACC, GPU, Piece
 from ._support import Modules, Names, Support
 
-ACC, GPU = "_run_on_acc_", "_run_on_gpu_"
 _NO_LIMIT = 2**60
 Model = GraphModule | ExportedProgram
 Size = int | str
@@ -202,14 +201,8 @@ def pieces_of(crossing: Crossing, plan: Plan, *, host_modules: bool = True) -> l
             f"{ACC if acc else GPU}{part.id}",
             nodes, {crossing.nodes[at] for at in copies},
             impure=any(at in impure or crossing.flags[at] & (EFFECT | RANDOM) for at in own),
-            inline=not (acc or host_modules or _is_parted(nodes))))
+            inline=not (acc or host_modules)))
     return pieces
-
-
-def _is_parted(nodes: Iterable[Node]) -> bool:
-    """Do they use children that are named like ours (of a module that was partitioned before)?"""
-    return any(n.target.startswith((ACC, GPU)) for node in nodes for n in (node, *node._input_nodes)
-               if n.op in ("call_module", "get_attr"))
 
 
 def written_weights(crossing: Crossing, plan: Plan) -> set[Node]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
+
+
+ACC, GPU = "_run_on_acc_", "_run_on_gpu_"
+_HEAD = re.compile("(_run_on_)?")
 
 
 @dataclass
@@ -137,41 +142,43 @@ def _graphs_in(root: torch.nn.Module) -> Iterable[tuple[str, GraphModule]]:
                 yield f"{path}{name}", inner
 
 
-def install(source: torch.nn.Module, target: torch.nn.Module, path: str) -> None:
+def install(source: torch.nn.Module, target: torch.nn.Module, path: str, under: str = "") -> None:
     """Hangs the attribute of that dotted name of `source` into `target`: the same object, a
-    parameter or buffer if it is one there. Modules between are made as needed."""
+    parameter or buffer if it is one there. Modules between are made as needed. `under`: the same
+    path there, where its first name differs."""
     *parents, name = path.split(".")
-    for parent in parents:
+    *held_as, new_name = (under or path).split(".")
+    for parent, place in zip(parents, held_as):
         inner = getattr(source, parent)
-        held = target._modules.get(parent)
+        held = target._modules.get(place)
         if held is inner:
             return  # a module that is there as a whole
         if held is None:
             held = _Shell()
             held.training = getattr(inner, "training", False)
-            target._modules[parent] = held
+            target._modules[place] = held
         source, target = inner, held
     value = getattr(source, name)
     if isinstance(value, torch.nn.Module):
-        target._modules[name] = value  # also in place of a shell: it has what hangs there
+        target._modules[new_name] = value  # also in place of a shell: it has what hangs there
     elif isinstance(value, torch.nn.Parameter):
-        target._parameters[name] = value
+        target._parameters[new_name] = value
     elif isinstance(value, torch.Tensor):
         persistent = name in source._buffers and name not in source._non_persistent_buffers_set
-        target._buffers[name] = value
+        target._buffers[new_name] = value
         if not persistent:
-            target._non_persistent_buffers_set.add(name)
+            target._non_persistent_buffers_set.add(new_name)
     else:
-        setattr(target, name, value)
+        setattr(target, new_name, value)
 
 
 # ---- the graph that calls them ----
 
-def call(graph: Graph, piece: Piece, at: dict[Node, Any]) -> None:
+def call(graph: Graph, piece: Piece, at: dict[Node, Any], taken: Collection[str]) -> None:
     """Adds the call of a piece, and `getitem`s for its results, to `graph`; `at` maps nodes of the
-    source graph to nodes of `graph`, and gains the results."""
+    source graph to nodes of `graph`, and gains the results. `taken`: names that come later."""
     made = graph.create_node("call_module", piece.name, tuple(at[n] for n in piece.inputs), {},
-                             piece.name)
+                             _free(piece.name, taken))
     if len(piece.outputs) == 1:
         [only] = piece.outputs
         made.meta.update(_result_meta(only))
@@ -182,9 +189,15 @@ def call(graph: Graph, piece: Piece, at: dict[Node, Any]) -> None:
         made.meta["val"] = tuple(values)
     for k, node in enumerate(piece.outputs):
         item = graph.create_node("call_function", operator.getitem, (made, k), {},
-                                 f"{piece.name}_out_{k}")
+                                 _free(f"{piece.name}_out_{k}", taken))
         item.meta.update(_result_meta(node))
         at[node] = item
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _result_meta(node: Node) -> dict[str, Any]:
@@ -194,7 +207,10 @@ def _result_meta(node: Node) -> dict[str, Any]:
 
 
 def assemble(gm: GraphModule, pieces: Sequence[Piece]) -> GraphModule:
-    """A module that takes and gives what `gm` does. Pieces stand in their order, after `cut`."""
+    """A module that takes and gives what `gm` does. Pieces stand in their order, after `cut`.
+
+    What stays in the top graph keeps its name. An attribute of `gm` that is called like a part is
+    held as `outer_...`: the children of a part's name are the parts."""
     source = gm.graph
     graph = Graph(tracer_cls=getattr(source, "_tracer_cls", None))
     graph.set_codegen(copy.copy(source._codegen))
@@ -204,11 +220,22 @@ def assemble(gm: GraphModule, pieces: Sequence[Piece]) -> GraphModule:
     for node in source.nodes:
         if node.op == "placeholder":
             at[node] = _copy_node(graph, node, at)
+    taken = {n.name for n in source.nodes if n.op in ("placeholder", "get_attr")}
+    taken |= {n.name for piece in pieces if piece.inline for n in piece.nodes}
+    parts = {piece.name for piece in pieces if not piece.inline}
+
+    def hold(node: Node) -> None:
+        """Copies a node, with the attribute that it names."""
+        if node in at:
+            return
+        new = at[node] = _copy_node(graph, node, at)
+        if node.op in ("get_attr", "call_module"):
+            new.target = _outer(gm, node.target, parts)
+            install(gm, root, node.target, new.target)
 
     def bring(node: Node) -> None:
-        if node.op == "get_attr" and node not in at:
-            at[node] = _copy_node(graph, node, at)
-            install(gm, root, node.target)
+        if node.op == "get_attr":
+            hold(node)
 
     for piece in pieces:
         if not piece.inline:
@@ -216,15 +243,12 @@ def assemble(gm: GraphModule, pieces: Sequence[Piece]) -> GraphModule:
                 bring(node)
             assert piece.module is not None
             children[piece.name] = piece.module
-            call(graph, piece, at)
+            call(graph, piece, at, taken)
             continue
         for node in piece.nodes:
             for argument in node._input_nodes:
                 bring(argument)
-            if node.op == "call_module":
-                install(gm, root, node.target)
-            if node not in at:
-                at[node] = _copy_node(graph, node, at)
+            hold(node)
     output = source.output_node()
     for node in output._input_nodes:
         bring(node)
@@ -232,3 +256,14 @@ def assemble(gm: GraphModule, pieces: Sequence[Piece]) -> GraphModule:
     result = finish(root, graph, gm.training, False, children)
     result.meta = {**gm.meta} if hasattr(gm, "meta") else {}
     return result
+
+
+def _outer(gm: GraphModule, path: str, parts: Collection[str]) -> str:
+    """Where the top module holds an attribute: elsewhere if its name is one of a part."""
+    first, dot, rest = path.partition(".")
+    if first not in parts and not first.startswith((ACC, GPU)):
+        return path
+    first = _HEAD.sub("outer_", first, 1)
+    while hasattr(gm, first):
+        first += "_"
+    return first + dot + rest

@@ -170,11 +170,11 @@ class Walk:
         stored = {self.storage(t) for t in facts.stored}
         values = []
         for name, tensor in facts.weights:
+            self.see_device(name, tensor)
             if self.storage(tensor) in stored:
                 continue  # its own state, which no other part is given
             value = self.attributes.get(("hidden", name))
             if value is None:
-                self.see_device(name, tensor)
                 value = self.add_weight(self.fresh(name), tensor)
                 self.attributes["hidden", name] = value
             values.append(value)
@@ -209,7 +209,9 @@ class Walk:
 
     def see_input(self, node: Node) -> None:
         kind, type_id = self.types.of_meta(node.meta)
-        kind = TENSOR if kind == Types.UNKNOWN else min(kind, LIST)
+        if kind == Types.UNKNOWN:
+            kind = LIST if _effects.takes_several(node) else TENSOR
+        kind = min(kind, LIST)
         value = self.ids[node] = self.add_value(node.name, kind, type_id)
         self.inputs.append(value)
         if kind == LIST:
