@@ -1308,7 +1308,8 @@ assert ACC != GPU
 
 def test_batch_norm_is_no_view():
     """In evaluation it makes a new tensor: a write on its result leaves it in its engine."""
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True)).eval()
+    layers = torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(inplace=True)
+    model = torch.nn.Sequential(*layers).eval()
     program = torch.export.export(model, (torch.rand(1, 3, 8, 8),))
     plan = cutset.torch.plan(program)
     assert [(p.target, p.nodes) for p in plan.parts] == [
