@@ -1074,6 +1074,82 @@ def test_a_graph_that_does_not_lint():
     refused(cutset.ModelError, gm)
 
 
+class Held(torch.nn.Module):
+    """What broken graphs name: a module with a weight and None for a bias, a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2, bias=False)
+        self.register_buffer("table", torch.ones(2))
+
+
+def held():
+    """x, inner.weight, table, relu(x), add(relu, table), its neg(), inner(neg), output, by name."""
+    graph = torch.fx.Graph()
+    x, w, t = graph.placeholder("x"), graph.get_attr("inner.weight"), graph.get_attr("table")
+    f = graph.call_function(torch.relu, (x,))
+    g = graph.call_function(torch.add, (f, t))
+    m = graph.call_method("neg", (g,))
+    c = graph.call_module("inner", (m,))
+    out = graph.output((c, w))
+    return torch.fx.GraphModule(Held(), graph), dict(x=x, w=w, t=t, f=f, g=g, m=m, c=c, out=out)
+
+
+def elsewhere():
+    return torch.fx.Graph().placeholder("y")
+
+
+def unlisted(gm, node):
+    gm.graph._find_nodes_lookup_table.remove(node)
+
+
+# One for each condition of Graph.lint(), at each kind of node that it can break at.
+UNLINTED = {
+    "unknown kind": lambda gm, n: setattr(n["m"], "op", "call_magic"),
+    "a name twice": lambda gm, n: setattr(n["f"], "name", n["g"].name),
+    "a weight's name twice": lambda gm, n: setattr(n["w"], "name", n["t"].name),
+    "a call with another call's name": lambda gm, n: setattr(n["out"], "name", n["f"].name),
+    "read before made": lambda gm, n: n["g"].append(n["f"]),
+    "a weight read before made": lambda gm, n: n["g"].append(n["t"]),
+    "a value of another graph": lambda gm, n: setattr(n["f"], "args", (elsewhere(),)),
+    "a default that is made later": lambda gm, n: setattr(n["x"], "args", (n["g"],)),
+    "a weight that reads what is made later": lambda gm, n: setattr(n["w"], "args", (n["g"],)),
+    "a result of another graph": lambda gm, n: setattr(n["out"], "args", (elsewhere(),)),
+    **{f"{k} of another graph": lambda gm, n, k=k: setattr(n[k], "graph", elsewhere().graph)
+       for k in ("x", "w", "t", "f", "m", "c", "out")},
+    **{f"{k} is not found": lambda gm, n, k=k: unlisted(gm, n[k])
+       for k in ("x", "w", "t", "f", "g", "m", "c", "out")},
+    "a function that cannot be called": lambda gm, n: setattr(n["f"], "target", "relu"),
+    "a second function that cannot be": lambda gm, n: setattr(n["g"], "target", 7),
+    **{f"{k} is named by no string": lambda gm, n, k=k: setattr(n[k], "target", torch.relu)
+       for k in ("x", "w", "m", "c", "out")},
+    "no such weight": lambda gm, n: setattr(n["t"], "target", "chair"),
+    "no such weight of a module": lambda gm, n: setattr(n["w"], "target", "inner.heavy"),
+    "no such module on the way": lambda gm, n: setattr(n["w"], "target", "outer.weight"),
+    "a weight that is None": lambda gm, n: setattr(n["w"], "target", "inner.bias"),
+    "no name of a weight": lambda gm, n: setattr(n["t"], "target", ""),
+    "no such module": lambda gm, n: setattr(n["c"], "target", "outer"),
+    "no name of a module": lambda gm, n: setattr(n["c"], "target", ""),
+    "a tensor called as a module": lambda gm, n: setattr(n["c"], "target", "table"),
+    "a weight called as a module": lambda gm, n: setattr(n["c"], "target", "inner.weight"),
+}
+
+
+@pytest.mark.parametrize("what", UNLINTED)
+def test_what_lint_refuses_is_refused(what):
+    """cutset.torch looks at what `lint` looks at by itself, and asks `lint` for words alone."""
+    gm, nodes = held()
+    assert len(cutset.torch.plan(gm).parts) == 1
+    gm, nodes = held()
+    UNLINTED[what](gm, nodes)
+    with pytest.raises((RuntimeError, ValueError, AttributeError, TypeError)):
+        gm.graph.lint()
+    for call in (cutset.torch.plan, cutset.torch.partition):
+        with pytest.raises(cutset.ModelError, match="does not lint: .*: correct it") as error:
+            call(gm)
+        assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize("answer", (None, 1, [], object()))
 def test_supports_that_answer_nonsense(answer):
     error = refused(cutset.Error, supported=lambda n: answer)

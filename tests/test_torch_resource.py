@@ -364,12 +364,13 @@ def test_a5_pattern_chain():
     for i in range(4):
         x = net.call(aten.mul.Tensor, x, net.weight(f"m{i}", 100))
         x = net.call(aten.add.Tensor, x, net.weight(f"a{i}", torch.empty(250)))
-    found, _ = cut(net.done(x), 150)
+    child = net.done(x)
+    found, _ = cut(child, 150)
     assert found == [101] * 4
     # 151 would hold mul, add, mul: only without patterns
     for patterns in (True, False):
-        assert len(cut(net.done(x), 202, atomic_subgraphs=patterns)[0]) == 2
-        found, _ = cut(net.done(x), 201, atomic_subgraphs=patterns)
+        assert len(cut(child, 202, atomic_subgraphs=patterns)[0]) == 2
+        found, _ = cut(child, 201, atomic_subgraphs=patterns)
         assert len(found) == (4 if patterns else 3)
 
 

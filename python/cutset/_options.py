@@ -47,6 +47,12 @@ def size_bytes(value: Any, what: str) -> int:
     return size
 
 
+def is_above(value: Any, limit: int) -> bool:
+    """Is it a size of more than `limit` bytes, however large?"""
+    size = _parse_size(value) if isinstance(value, str) else whole(value)
+    return size is not None and size > limit
+
+
 def memory(value: Any, what: str, *, auto: bool) -> int | None:
     """A budget: None for none; `"auto"` is what the system allows now, where it may be given."""
     if value is None:

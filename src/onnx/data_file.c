@@ -300,7 +300,7 @@ cutset_status cs_onnx_read_external(cs_reader *r, cs_span proto, cs_span label, 
                             ? "a memory address was saved instead of data: export the model again"
                             : cs_onnx_normalise(e.location, path);
     if (wrong == NULL && r->onnx->folder == NULL)
-        wrong = "a model from memory does not say where: give the folder of its data files";
+        wrong = "a model in memory does not say where they are: open the model by its path";
     if (wrong != NULL)
         return cs_onnx_bad(r, proto, "tensor '%.*s': data file '%.*s': %s", CS_FMT(label),
                            CS_FMT(e.location), wrong);

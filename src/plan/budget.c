@@ -156,7 +156,7 @@ static void spell_need(const cs_work *w, const cs_atoms *a, uint32_t atom, int64
 /* What an atom takes where it is over, and the budget it is over. */
 typedef struct excess {
     int64_t bytes, budget;
-    const char *option;
+    const char *memory, *option; /* what it is of, and what sets it */
 } excess;
 
 static excess excess_of(const cs_work *w, const cs_atoms *a, const cs_costs *c, uint32_t atom)
@@ -165,8 +165,9 @@ static excess excess_of(const cs_work *w, const cs_atoms *a, const cs_costs *c, 
     const cs_memory_model *m = &w->targets[t]->memory;
     cs_need n = cs_need_of(c, a, atom);
     if (n.host > c->host_cap[t])
-        return (excess){cs_sat_add(n.host, m->host_base), w->opts->host_memory, "--host-memory"};
-    return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory,
+        return (excess){cs_sat_add(n.host, m->host_base), w->opts->host_memory, "host memory",
+                        "--host-memory"};
+    return (excess){cs_sat_add(n.device, m->device_base), w->opts->device_memory, "device memory",
                     "--device-memory"};
 }
 
@@ -179,10 +180,9 @@ static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs 
     cs_format_size(e.budget, human);
     if (n_over > 1) snprintf(others, sizeof others, ", the largest of %u that are", n_over);
     cs_fail(err, CUTSET_NO,
-            "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s",
-            what, w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human,
-            others, a->pinned[atom] ? "; it is pinned" : "",
-            a->pinned[atom] ? "keep" : "host or keep");
+            "%s alone on %s, over %s %lld (%s)%s%s: raise the budget, or use --oversize=%s", what,
+            w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human, others,
+            a->pinned[atom] ? "; it is pinned" : "", a->pinned[atom] ? "keep" : "host or keep");
     cs_error_about(err, CUTSET_ABOUT_BUDGET, e.bytes, e.budget);
     for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++) {
         char buffer[16];
@@ -199,8 +199,8 @@ static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs 
     excess e = excess_of(w, a, c, atom);
     cs_str why;
     spell_need(w, a, atom, e.bytes, what, sizeof what);
-    cutset_status s =
-        cs_words(w, &why, err, "%s alone, over %s %lld", what, e.option, (long long)e.budget);
+    cutset_status s = cs_words(w, &why, err, "%s alone, over the %s budget of %lld", what, e.memory,
+                               (long long)e.budget);
     for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
         cs_to_host(w, a->node[i], CS_RULE_BUDGET, why);
     return s;

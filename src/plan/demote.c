@@ -212,6 +212,25 @@ static void demote_engine(sieve *s, uint32_t slot, way how)
             }
 }
 
+/* Large graphs: with `slot` go the other short engines like it (as small, or when filling any), but
+ * no two in a row, since what one leaves behind may make the next large enough. */
+static void demote_like(sieve *s, uint32_t slot, way how)
+{
+    const uint64_t least = s->size[slot];
+    const uint64_t goes = UINT64_MAX; /* in place of a size: the engine goes */
+    for (uint32_t k = 1; k <= s->engines; k++)
+        if (s->size[k - 1] != goes && is_short(s, k) && (how >= FILL || s->size[k] == least))
+            s->size[k] = goes;
+    bool some = false;
+    for (uint32_t v = 0; v < s->a->n; v++) {
+        const bool whole = how < FILL || s->l.lam[v] + s->l.mu[v] == s->l.r + 1;
+        if (!s->slot[v] || s->size[s->slot[v]] != goes || !whole) continue;
+        s->target[v] = CS_HOST;
+        some = true;
+    }
+    if (!some) demote_engine(s, slot, how);
+}
+
 static void demote_all_short(sieve *s)
 {
     for (uint32_t v = 0; v < s->a->n; v++)
@@ -225,7 +244,9 @@ static bool sift(sieve *s, way how)
         if (!label(s, how)) return false;
         measure(s);
         uint32_t slot = choose(s, how);
-        if (slot && s->work < WORK)
+        if (slot && s->a->n > KERNEL)
+            demote_like(s, slot, how);
+        else if (slot && s->work < WORK)
             demote_engine(s, slot, how);
         else if (slot)
             demote_all_short(s);

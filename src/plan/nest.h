@@ -10,7 +10,8 @@ typedef struct cs_plan_block {
     uint32_t owner; /* the block around it, which stands before it; CS_NONE: the graph itself */
     uint32_t owner_node;  /* the CS_NODE_ALONE node there whose branch it is */
     uint32_t branch;      /* 0, 1 */
-    const bool *imported; /* by node: of an enclosing block, repeated here; or NULL */
+    const bool *imported; /* by node: repeated here, of an enclosing block or of the node before
+                             it; or NULL */
     cs_str spent;         /* in the graph's pool: why nothing is left of --max-engines */
 } cs_plan_block;
 

@@ -3,7 +3,8 @@
  * Numbering is depth first: a part, then, where it is a node with branches of its own, the parts of
  * the first branch, then of the second. Engines, bounds and bytes are sums; the certificate and the
  * kind of the bound are those of the graph itself. What a branch repeats of an enclosing block is a
- * copy there, wherever it stood in the branch's own plan. Cost: linear, plus the sorting of operators.
+ * copy there, wherever it stood in the branch's own plan; so is a second node of one line (torch.h),
+ * which stands behind the first, and no copy is needed where that is. Cost: linear, plus the sorting of operators.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ typedef struct merger {
     uint32_t **ids;         /* by block, by part: the part's new id */
     size_t *boundary;       /* by block: boundaries taken so far */
     uint32_t *values;       /* by block: where its values begin in `to` */
+    uint32_t *seen;         /* by node of the block at hand: the part that has it, + 1 */
     CS_VEC(uint64_t) order; /* block << 32 | part */
 } merger;
 
@@ -119,6 +121,27 @@ static bool put_ops(merger *w, const cutset_plan *from, const cs_part *part, cs_
     return true;
 }
 
+/* Is the node the second of one line, and the first in the part too? */
+static bool is_there(const merger *w, size_t b, uint32_t node, const cs_part *to)
+{
+    const cs_plan_block *block = &w->blocks[b];
+    const uint32_t *number = block->source.graph->number;
+    return block->imported && block->imported[node] && node > 0 && !block->imported[node - 1] &&
+           w->seen[node - 1] == to->id + 1 && number[node - 1] == number[node];
+}
+
+static bool put_copies(merger *w, size_t b, const cs_part *part, cs_part *to)
+{
+    const cutset_plan *from = w->plans[b];
+    for (uint32_t i = part->copy; i < part->copy + part->n_copy; i++) {
+        if (is_there(w, b, from->copies.at[i], to))
+            to->n_copy--;
+        else if (!put_strs(w, from, &from->copy_label, i, 1, &w->to->copy_label))
+            return false;
+    }
+    return true;
+}
+
 /* Its nodes, but for those of enclosing blocks: these are copies. */
 static bool put_nodes(merger *w, size_t b, const cs_part *part, cs_part *to)
 {
@@ -126,21 +149,23 @@ static bool put_nodes(merger *w, size_t b, const cs_part *part, cs_part *to)
     const bool *imported = w->blocks[b].imported;
     to->node = (uint32_t)w->to->node_label.len;
     to->copy = (uint32_t)w->to->copy_label.len;
+    for (uint32_t i = part->node; i < part->node + part->n_node; i++)
+        w->seen[from->nodes.at[i]] = to->id + 1;
     for (uint32_t i = part->node; i < part->node + part->n_node; i++) {
         const uint32_t node = from->nodes.at[i];
-        const bool copy = imported && imported[node];
+        const bool copy = imported && imported[node], there = is_there(w, b, node, to);
         cs_strs *labels = copy ? &w->to->copy_label : &w->to->node_label;
-        if (!put_strs(w, from, &from->node_label, i, 1, labels)) return false;
+        if (!there && !put_strs(w, from, &from->node_label, i, 1, labels)) return false;
         if (!copy) continue;
         const cs_graph *g = w->blocks[b].source.graph;
         const cs_str op = cs_plan_str(w->to, cs_name(g->pool, g->nodes.at[node].op));
         if (op == CS_NONE) return false;
         uncount(w, to, op);
         to->n_node--;
-        to->n_copy++;
+        to->n_copy += !there;
     }
     cs_ops_sort(w->to, to);
-    return put_strs(w, from, &from->copy_label, part->copy, part->n_copy, &w->to->copy_label);
+    return put_copies(w, b, part, to);
 }
 
 static bool put_refs(merger *w, size_t b, const cs_part *part, cs_part *to)
@@ -279,13 +304,18 @@ cutset_status cs_plan_merge(cutset_plan *into, const cs_plan_block *blocks, size
     w.ids = cs_zalloc(n_blocks, sizeof *w.ids);
     w.boundary = cs_zalloc(n_blocks, sizeof *w.boundary);
     w.values = cs_zalloc(n_blocks, sizeof *w.values);
-    bool ok = w.ids && w.boundary && w.values && merge(&w, whole);
+    size_t most = 0;
+    for (size_t b = 0; b < n_blocks; b++)
+        if (blocks[b].source.graph->nodes.len > most) most = blocks[b].source.graph->nodes.len;
+    w.seen = cs_zalloc(most, sizeof *w.seen);
+    bool ok = w.ids && w.boundary && w.values && w.seen && merge(&w, whole);
     if (ok) ok = cs_plan_set_path(into, blocks[0].source.path, NULL) == CUTSET_OK;
     for (size_t b = 0; w.ids && b < n_blocks; b++)
         cs_free(w.ids[b]);
     cs_free(w.ids);
     cs_free(w.boundary);
     cs_free(w.values);
+    cs_free(w.seen);
     cs_vec_fini(&w.order);
     return ok ? CUTSET_OK : cs_fail_memory(err);
 }

@@ -41,10 +41,9 @@ static cutset_status send_marked(cs_work *w, const cs_atoms *a, const bool *demo
         if (!demote[v]) continue;
         if (why == CS_NONE)
             s = rule == CS_RULE_SIZE
-                    ? cs_words(w, &why, err, "no engine of --min-nodes %lld can hold it",
+                    ? cs_words(w, &why, err, "no engine of %lld nodes or more can hold it",
                                (long long)w->opts->min_nodes)
-                    : cs_words(w, &why, err,
-                               "with it there would be more engines than --max-engines %lld",
+                    : cs_words(w, &why, err, "with it there would be more than %lld engines",
                                (long long)w->opts->max_engines);
         if (!s) send(w, a, v, rule, why);
         *changed = true;
@@ -172,7 +171,7 @@ static cutset_status drop_short(cs_work *w, const cs_atoms *a, const cs_labels *
         const uint32_t k = labels->slot[v];
         if (!k || (all ? size[k] >= least || exempt[k] : k != smallest)) continue;
         cs_str why;
-        s = cs_words(w, &why, err, "its engine would have %llu nodes, under --min-nodes %lld",
+        s = cs_words(w, &why, err, "its engine would have %llu nodes, fewer than %lld",
                      (unsigned long long)size[k], (long long)least);
         if (!s) send(w, a, v, CS_RULE_SIZE, why);
         *changed = true;

@@ -207,8 +207,8 @@ static bool find_reads(finder *f, uint32_t line)
     /* an operator computes under the contexts that are entered; constructs do not care */
     const bool computes = f->l->kind == CS_TS_OPERATOR || f->l->kind == CS_TS_LOOP;
     for (uint32_t i = 0; i < f->l->n_out && computes; i++)
-        if (s->values.at[f->l->out + i].type.base == CS_TS_TENSOR)
-            if (!put_read(f, f->m->mode, stamp)) return false;
+        if (cs_ts_has_memory(&s->values.at[f->l->out + i].type) && !put_read(f, f->m->mode, stamp))
+            return false;
     if (f->l->kind == CS_TS_GETATTR && cs_memory_is_set(f->m, f->l)) {
         const uint32_t object = cs_ts_arg(s, f->l, 0);
         const uint64_t key = (uint64_t)s->values.at[object].type.text << 32 | f->l->attr;

@@ -7,8 +7,10 @@
  *
  * A node is repeated (CS_NODE_REPEAT) if any engine that needs its result could compute it: it is a
  * construct, or makes no tensor and every target takes it; it is pure, touches no memory that
- * something writes, and what it takes is tensors, constants or results of such nodes. A branch that
+ * something writes, computes no tensors under contexts that change, and what it takes is tensors, constants or results of such nodes. A branch that
  * needs such a result of an enclosing block gets the node, and what it takes, as its own (imported).
+ * Where a block gives back what such a node makes, and lines read it too, the node is there twice: as
+ * it is, for the block's result, and behind it, imported, for those that read it.
  *
  * Cost: linear in the text times the depth of blocks.
  */
@@ -28,6 +30,8 @@ typedef struct lowering {
     cs_sharing share;
     uint32_t needed; /* bits of targets that some line may run on */
     bool *repeat;    /* by line */
+    bool *read;      /* by value of the script: a line, or a block inside its own, reads it */
+    uint32_t *given; /* by value of the script: what its block gives back, if it is there twice */
     uint32_t *home;  /* by line: the planned block that it is a node of, or CS_NONE */
     /* of the block at hand */
     uint32_t block;  /* in out->blocks */
@@ -197,20 +201,18 @@ static bool is_everywhere(const lowering *w, uint32_t v)
     return is_tensor(w->s, v) || is_known(w, v) || (line != CS_NONE && w->repeat[line]);
 }
 
-static bool can_repeat(lowering *w, uint32_t line, const bool *is_result)
+static bool can_repeat(lowering *w, uint32_t line)
 {
     const cs_script *s = w->s;
     const cs_ts_line *l = &s->lines.at[line];
     const cs_act *act = &w->m->acts[line];
     const bool construct = l->kind >= CS_TS_PACK && l->kind <= CS_TS_FRESH;
-    if (is_control(l) || act->effect || act->random || act->unknown || act->n_write || !l->n_out ||
-        !act->node || l->kind == CS_TS_GETATTR)
+    if (is_control(l) || act->effect || act->random || act->unknown || act->n_write ||
+        act->n_read || !l->n_out || !act->node || l->kind == CS_TS_GETATTR)
         return false;
     if (!(w->p[line].mask & TARGETS) || (w->needed & ~w->p[line].mask)) return false;
-    for (uint32_t i = 0; i < l->n_out; i++) {
-        const bool tensor = is_tensor(s, l->out + i);
-        if (tensor ? !construct : is_result[l->out + i]) return false;
-    }
+    for (uint32_t i = 0; i < l->n_out; i++)
+        if (is_tensor(s, l->out + i) && !construct) return false;
     for (uint32_t i = 0; i < l->n_arg; i++)
         if (!is_everywhere(w, cs_ts_arg(s, l, i))) return false;
     return !touches_written(w, l);
@@ -218,7 +220,7 @@ static bool can_repeat(lowering *w, uint32_t line, const bool *is_result)
 
 /* ---- nodes ---- */
 
-static uint32_t flags_of(const lowering *w, uint32_t line)
+static uint32_t flags_of(const lowering *w, uint32_t line, bool repeat)
 {
     const cs_ts_line *l = &w->s->lines.at[line];
     const cs_act *act = &w->m->acts[line];
@@ -226,7 +228,7 @@ static uint32_t flags_of(const lowering *w, uint32_t line)
     for (uint32_t i = 0; i < l->n_out; i++)
         counts |= is_tensor(w->s, l->out + i);
     return (act->effect ? CS_NODE_EFFECT : 0) | (act->random ? CS_NODE_RANDOM : 0) |
-           (w->repeat[line] ? CS_NODE_REPEAT : 0) | (counts ? 0 : CS_NODE_FREE) |
+           (repeat ? CS_NODE_REPEAT : 0) | (counts ? 0 : CS_NODE_FREE) |
            (l->kind == CS_TS_IF ? CS_NODE_ALONE : 0) | CS_NODE_NO_PATTERN;
 }
 
@@ -243,7 +245,7 @@ static bool add_args(lowering *w)
 }
 
 /* The values that `w->reads` needs are made before the node. */
-static bool add_node(lowering *w, uint32_t line, bool imported)
+static bool add_node(lowering *w, uint32_t line, bool repeat, bool imported)
 {
     const cs_ts_line *l = &w->s->lines.at[line];
     cs_str op;
@@ -253,7 +255,7 @@ static bool add_node(lowering *w, uint32_t line, bool imported)
         if (!ok) return false;
     }
     if (!copy_name(w, l->op, &op) || cs_graph_add_node(w->g, op, 0, 0) == CS_NONE) return false;
-    w->g->nodes.at[w->g->nodes.len - 1].flags = flags_of(w, line);
+    w->g->nodes.at[w->g->nodes.len - 1].flags = flags_of(w, line, repeat);
     w->g->nodes.at[w->g->nodes.len - 1].offset = l->at;
     const cs_torch_node beside = {.line = line,
                                   .mask = w->p[line].mask,
@@ -315,7 +317,8 @@ static bool add_imports(lowering *w, const cs_ts_block *b)
     if (w->imports.len > 1) qsort(w->imports.at, w->imports.len, sizeof *w->imports.at, by_id);
     for (size_t i = 0; i < w->imports.len; i++) {
         const uint32_t home = w->home[w->imports.at[i]];
-        if (!find_reads(w, w->imports.at[i]) || !add_node(w, w->imports.at[i], true)) return false;
+        if (!find_reads(w, w->imports.at[i]) || !add_node(w, w->imports.at[i], true, true))
+            return false;
         w->home[w->imports.at[i]] = home;
     }
     return true;
@@ -352,7 +355,8 @@ static bool add_results(lowering *w, const cs_ts_block *b)
     for (uint32_t i = 0; i < b->n_ret; i++) {
         const uint32_t v = w->s->refs.at[b->ret + i];
         bool ok = true;
-        uint32_t id = value_of(w, v, &ok);
+        const bool twice = w->given[v] != CS_NONE && w->s->values.at[v].block == w->source;
+        uint32_t id = twice ? w->given[v] : value_of(w, v, &ok);
         if (ok && id == CS_NONE) { /* a constant that is given back */
             ok = add_value(w, v, CS_ORIGIN_WEIGHT);
             id = w->id[v];
@@ -362,14 +366,33 @@ static bool add_results(lowering *w, const cs_ts_block *b)
     return true;
 }
 
+/* A node that may be repeated. An engine cannot give back what is no tensor: then the node itself
+ * goes to the host, and those that read it get another. */
+static bool add_repeated(lowering *w, uint32_t line, const bool *is_result)
+{
+    const cs_ts_line *l = &w->s->lines.at[line];
+    bool given = false, read = false;
+    for (uint32_t i = 0; i < l->n_out; i++) {
+        given |= is_result[l->out + i] && !is_tensor(w->s, l->out + i);
+        read |= w->read[l->out + i];
+    }
+    if (!add_node(w, line, !given, false)) return false;
+    if (!given || !read) return true;
+    for (uint32_t i = 0; i < l->n_out; i++)
+        w->given[l->out + i] = w->id[l->out + i];
+    return add_node(w, line, true, true);
+}
+
 /* The nodes of the block, and a block for each branch that is planned. */
 static bool add_lines(lowering *w, const cs_ts_block *b, const bool *is_result)
 {
     const cs_script *s = w->s;
     for (uint32_t i = b->first; i < b->end; i = s->lines.at[i].end) {
         if (!w->m->acts[i].node) continue;
-        w->repeat[i] = can_repeat(w, i, is_result);
-        if (!find_reads(w, i) || !add_node(w, i, false)) return false;
+        w->repeat[i] = can_repeat(w, i);
+        if (!find_reads(w, i)) return false;
+        if (!(w->repeat[i] ? add_repeated(w, i, is_result) : add_node(w, i, false, false)))
+            return false;
         w->out->n_nodes++;
     }
     for (uint32_t n = 0; n < here(w)->nodes.len; n++) {
@@ -397,11 +420,28 @@ static cutset_status lower_block(lowering *w, bool *is_result, cutset_error *err
     return cs_graph_seal(w->g, err);
 }
 
+static void find_read(lowering *w)
+{
+    const cs_script *s = w->s;
+    for (size_t i = 0; i < s->lines.len; i++)
+        for (uint32_t k = 0; k < s->lines.at[i].n_arg; k++)
+            w->read[cs_ts_arg(s, &s->lines.at[i], k)] = true;
+    for (uint32_t b = 0; b < s->blocks.len; b++)
+        for (uint32_t k = 0; k < s->blocks.at[b].n_ret; k++) {
+            const uint32_t v = s->refs.at[s->blocks.at[b].ret + k];
+            w->read[v] |= s->values.at[v].block != b;
+        }
+}
+
 static bool start(lowering *w)
 {
     const size_t values = w->s->values.len, lines = w->s->lines.len;
     w->repeat = cs_zalloc(lines, sizeof *w->repeat);
     w->home = cs_zalloc(lines, sizeof *w->home);
+    w->read = cs_zalloc(values, sizeof *w->read);
+    w->given = cs_alloc(values, sizeof *w->given);
+    if (w->given) memset(w->given, 0xff, values * sizeof *w->given);
+    if (w->read) find_read(w);
     w->wanted = cs_zalloc(lines, sizeof *w->wanted);
     w->id = cs_alloc(values, sizeof *w->id);
     w->made = cs_zalloc(values, sizeof *w->made);
@@ -409,8 +449,8 @@ static bool start(lowering *w)
     for (size_t i = 0; i < lines; i++)
         if (w->s->lines.at[i].kind == CS_TS_OPERATOR || is_control(&w->s->lines.at[i]))
             w->needed |= w->p[i].mask & TARGETS;
-    return w->repeat && w->home && w->wanted && w->id && w->made && w->used &&
-           cs_sharing_init(&w->share, w->m) && open_block(w, CS_NONE, CS_NONE, 0, 0);
+    return w->repeat && w->home && w->read && w->given && w->wanted && w->id && w->made &&
+           w->used && cs_sharing_init(&w->share, w->m) && open_block(w, CS_NONE, CS_NONE, 0, 0);
 }
 
 cutset_status cs_lower(cs_torch *out, const cs_script *s, cs_memory *m,
@@ -429,6 +469,8 @@ cutset_status cs_lower(cs_torch *out, const cs_script *s, cs_memory *m,
     cs_sharing_fini(&w.share);
     cs_free(w.repeat);
     cs_free(w.home);
+    cs_free(w.read);
+    cs_free(w.given);
     cs_free(w.wanted);
     cs_free(w.id);
     cs_free(w.made);

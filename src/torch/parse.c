@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "torch/script.h"
+#include "torch/schema.h"
 
 typedef struct reader {
     cs_script *s;
@@ -176,6 +176,63 @@ static uint8_t kind_of(cs_span op)
     return CS_TS_OPERATOR;
 }
 
+/* Of an operator with several results: those from here on may be missing (undefined tensors), which
+ * Python has no value for. As cutset.torchscript has it in _source.py. */
+static uint32_t first_vague(cs_span op)
+{
+    static const char *const marks[] = {"_backward", "attention"};
+    for (uint32_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        const size_t len = strlen(marks[i]);
+        for (size_t at = 0; at + len <= op.len; at++)
+            if (memcmp(op.at + at, marks[i], len) == 0) return i;
+    }
+    return CS_NONE;
+}
+
+/* Constructs of plain graphs of which no schema tells anything: what they do is unknown. */
+static const char *const opaque[] = {
+    "prim::AutogradAdd",
+    "prim::AutogradAllNonZero",
+    "prim::AutogradAllZero",
+    "prim::AutogradAnyNonZero",
+    "prim::AutogradZero",
+    "prim::BroadcastSizes",
+    "prim::Closure",
+    "prim::CreateObject",
+    "prim::EmptyListLiteral",
+    "prim::Enter",
+    "prim::Exit",
+    "prim::HasAttr",
+    "prim::IfThenElse",
+    "prim::IgnoredPythonOp",
+    "prim::MMBatchSide",
+    "prim::MMTreeReduce",
+    "prim::ModuleContainerIndex",
+    "prim::PythonOp",
+    "prim::ReductionSizes",
+    "prim::VarConcat",
+    "prim::VarStack",
+    "prim::annotate",
+    "prim::awaitable",
+    "prim::awaitable_nowait",
+    "prim::awaitable_wait",
+    "prim::fork",
+    "prim::grad",
+    "prim::profile",
+    "prim::profile_ivalue",
+    "prim::requires_grad",
+    "prim::rpc_async",
+    "prim::rpc_remote",
+    "prim::rpc_sync",
+};
+
+static bool is_known(cs_span op)
+{
+    for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++)
+        if (cs_span_is(op, opaque[i])) return true;
+    return kind_of(op) != CS_TS_OPERATOR || cs_schemas_has(op);
+}
+
 static cutset_status check_op(reader *r, const char *at, cs_span op)
 {
     static const char *const calls[] = {"prim::CallMethod", "prim::CallFunction"};
@@ -187,6 +244,11 @@ static cutset_status check_op(reader *r, const char *at, cs_span op)
                                  calls[i]);
     if (!memchr(op.at, ':', op.len))
         return cs_scan_fault(&r->c, at, "'%.*s' is no operator: write namespace::name", CS_FMT(op));
+    if (op.len > 6 && memcmp(op.at, "prim::", 6) == 0 && !is_known(op))
+        return cs_scan_fault(&r->c, at,
+                             "%.*s is no known construct: print the graph before it is "
+                             "transformed",
+                             CS_FMT(op));
     return CUTSET_OK;
 }
 
@@ -321,6 +383,8 @@ static cutset_status scan_line(reader *r)
     line.kind = kind_of(op);
     line.op = cs_strtab_add(&s->pool->names, op, false);
     if (line.op == CS_NONE) return CUTSET_SYSTEM;
+    for (uint32_t i = line.n_out > 1 ? first_vague(op) : CS_NONE; i < line.n_out; i++)
+        s->values.at[line.out + i].type.optional = true;
     status = scan_attributes(r, &line);
     if (!status) status = scan_uses(r, &line.arg, &line.n_arg);
     if (!status) status = check_shape(r, &line, at);

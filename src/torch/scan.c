@@ -28,6 +28,9 @@ cutset_status cs_scan_found(cs_scan *c, const char *wanted)
         return cs_scan_fault(c, c->at,
                              "the text ends in the middle: give all that str(graph) "
                              "prints, up to its return line");
+    const unsigned char ch = (unsigned char)*c->at;
+    if (ch < ' ' || ch > '~')
+        return cs_scan_fault(c, c->at, "byte 0x%02x is not expected here: write %s", ch, wanted);
     const char *end = c->at + 1;
     while (end < c->end && end - c->at < 40 && is_word(*end) && is_word(*c->at))
         end++;

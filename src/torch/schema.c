@@ -117,11 +117,13 @@ static cutset_status parse_type(cs_scan *c, cs_sig_type *t, int depth)
     return s;
 }
 
-static cutset_status add_type(cs_schemas *t, cs_scan *c, uint32_t *count)
+/* A type; in torch's form a name may follow, and behind that of an argument its default. */
+static cutset_status add_type(cs_schemas *t, cs_scan *c, bool result, uint32_t *count)
 {
     cs_sig_type type;
     cutset_status s = parse_type(c, &type, 0);
-    if (!s && c->at < c->end) s = cs_scan_over(c, ",;)"); /* name and default, in torch's form */
+    if (!s && result) cs_scan_word(c);
+    if (!s && !result && c->at < c->end) s = cs_scan_over(c, ",;)");
     if (s) return s;
     ++*count;
     return cs_vec_push(&t->types, type) ? CUTSET_OK : CUTSET_SYSTEM;
@@ -182,7 +184,7 @@ static cutset_status parse_sig(cs_schemas *t, cs_scan *c, cs_sig *sig)
     cutset_status s = CUTSET_OK;
     if (!cs_scan_take(c, ")")) {
         do
-            s = cs_scan_peek(c, '*') ? cs_scan_over(c, ",)") : add_type(t, c, &sig->n_arg);
+            s = cs_scan_peek(c, '*') ? cs_scan_over(c, ",)") : add_type(t, c, false, &sig->n_arg);
         while (!s && cs_scan_take(c, ","));
         if (!s && !cs_scan_take(c, ")")) s = cs_scan_found(c, "',' or ')'");
     }
@@ -191,7 +193,7 @@ static cutset_status parse_sig(cs_schemas *t, cs_scan *c, cs_sig *sig)
     const bool bracket = full && cs_scan_take(c, "(");
     if (!s && c->at < c->end && !cs_scan_peek(c, ';') && !(bracket && cs_scan_peek(c, ')'))) {
         do
-            s = add_type(t, c, &sig->n_ret);
+            s = add_type(t, c, true, &sig->n_ret);
         while (!s && c->at < c->end && cs_scan_take(c, ","));
     }
     if (!s && bracket && !cs_scan_take(c, ")")) s = cs_scan_found(c, "')'");
@@ -218,6 +220,8 @@ static const char *find_row(cs_span name)
     }
     return NULL;
 }
+
+bool cs_schemas_has(cs_span op) { return find_row(op) != NULL; }
 
 static cutset_status parse_row(cs_schemas *t, const char *text, cs_op *op)
 {

@@ -45,6 +45,8 @@ typedef struct cs_schemas {
 cutset_status cs_schemas_init(cs_schemas *t, cs_script *s, size_t n, const char *texts,
                               cutset_error *err);
 void cs_schemas_fini(cs_schemas *t);
+/* Is it in the table? */
+bool cs_schemas_has(cs_span op);
 /* The operator of that name; NULL: no memory. It lasts until the next call. */
 const cs_op *cs_schemas_find(cs_schemas *t, const cs_script *s, cs_str op);
 /* Calls `visit` with each overload of `op` that fits the line (all of those with its number of

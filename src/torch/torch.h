@@ -26,7 +26,7 @@ typedef struct cs_torch_node { /* beside each node of a block's graph */
     uint32_t line;
     uint32_t mask;   /* who may run it */
     uint8_t refusal; /* cs_torch_refusal, of a node for the host alone; NONE: the caller's word */
-    bool imported;   /* of an enclosing block, here to be repeated */
+    bool imported;   /* here to be repeated: of an enclosing block, or the node before it again */
     uint32_t blocks; /* of a prim::If: its first branch among cs_torch.blocks, the second follows */
 } cs_torch_node;
 

@@ -284,7 +284,7 @@ static void engines_of_nothing_else(void **state)
     planned(&trimmed, "acc{a} host{b c d e} acc{f}");
     const cutset_plan_opts sized = {.effort = 1, .min_nodes = 1};
     planned(&sized, "acc{a} host{b c d e} acc{f}"); /* nothing in it counts */
-    falls_back(&sized, "d", CS_RULE_SIZE, "no engine of --min-nodes 1 can hold it");
+    falls_back(&sized, "d", CS_RULE_SIZE, "no engine of 1 nodes or more can hold it");
     cs_graph_free(g);
 }
 
@@ -321,7 +321,7 @@ static void least_size_counts_some(void **state)
     v = (int)mark(CS_NODE_FREE, ACC("e", v));
     output(ACC("f", v));
     planned(&two, "host{a b c} acc{d e f}");
-    falls_back(&two, "b", CS_RULE_SIZE, "no engine of --min-nodes 2 can hold it");
+    falls_back(&two, "b", CS_RULE_SIZE, "no engine of 2 nodes or more can hold it");
     mark(CS_NODE_EXEMPT, (uint32_t)x + 1); /* a */
     planned(&two, "acc{a b} host{c} acc{d e f}");
     cs_graph_free(g);
@@ -341,7 +341,7 @@ static void few_engines(void **state)
                            one = {.effort = 1, .max_engines = 1};
     planned(&two, "acc{a} host{b} acc{c d} host{e f}");
     falls_back(&two, "f", CS_RULE_LIMIT,
-               "with it there would be more engines than --max-engines 2");
+               "with it there would be more than 2 engines");
     planned(&one, "host{a b} acc{c d} host{e f}");
     cs_graph_free(g);
 }

@@ -474,7 +474,7 @@ static void test_external_refused(void **state)
     refuse_external(external("w", "4", "fifo", NULL, NULL), CUTSET_BAD,
                     "it is not a regular file: put the data itself there");
     refuse(model_with(external("w", "4", "s.bin", NULL, NULL)),
-           "a model from memory does not say where: give the folder of its data files");
+           "a model in memory does not say where they are: open the model by its path");
     pb t = external("w", "4", "s.bin", NULL, NULL);
     pb_bytes(&t, 9, data, 16);
     refuse_external(t, CUTSET_BAD, "in two fields");

@@ -151,8 +151,11 @@ static const struct {
      "is a call that is not inlined"},
     {HEAD
      "  %y : Tensor = prim::FusionGroup_0(%x)\n  return (%y)\nwith prim::FusionGroup_0 = graph(",
+     "line 5, column 17: prim::FusionGroup_0 is no known construct"},
+    {HEAD "  %y : Tensor = prim::Frob(%x)\n  return (%y)", "prim::Frob is no known construct"},
+    {HEAD "  %y : Tensor = aten::relu(%x)\n  return (%y)\nwith prim::FusionGroup_0 = graph(",
      "line 7, column 1: text behind the graph"},
-    {HEAD "  %y : Tensor = prim::G[Subgraph=<Graph>](%x)\n  return (%y)", "a graph inside a node"},
+    {HEAD "  %y : Tensor = my::g[Subgraph=<Graph>](%x)\n  return (%y)", "a graph inside a node"},
     {HEAD "  %y : Tensor = aten::f(%x)\n    block0():\n      -> (%x)\n  return (%y)",
      "aten::f has a block, which only prim::If and prim::Loop may"},
     {HEAD "  %y : Tensor = prim::If(%c)\n  return (%y)", "prim::If has 0 blocks, not 2"},
@@ -174,6 +177,7 @@ static const struct {
     {HEAD "  %y : Tensor = prim::Loop(%n)\n  return (%y)", "with 1 arguments and 1 results"},
     {HEAD "  %y : Tensor[ = aten::relu(%x)\n  return (%y)", "write ']'"},
     {HEAD "  %y = aten::relu(%x)\n  return (%y)", "write ':' and a type"},
+    {HEAD "  %y : Tensor = \xff::relu(%x)\n  return (%y)", "byte 0xff is not expected here"},
 };
 
 static void test_faults(void **state)
@@ -285,6 +289,9 @@ static const struct {
      "my::op(Tensor(a!) x) -> Tensor(a!)|my::op.s(Tensor x, int n=1, *, "
      "str? s=\",)\") -> (Tensor y)",
      ""},
+    {"%y : Tensor = my::op(%x)", "my::op(Tensor X) -> Tensor Y", ""},
+    {"%y : Tensor = my::op(%x)", "my::op(Tensor(a!) X) -> Tensor(a!) Y", "w"},
+    {"%y : Tensor[] = my::op(%x)", "my::op(Tensor X) -> Tensor[] Y", ""},
     {" = my::op(%x)", "my::op(Tensor x) -> ()", "e"},
 };
 

@@ -1,7 +1,7 @@
 /* TorchScript plans compute what the program computes.
  *
- * Random programs over tensors, views, lists, attributes, random draws, prints, unknown operators and
- * branches are run by a small interpreter: once in program order, once part by part as planned, where
+ * Random programs over tensors, views, lists, attributes, random draws, prints, unknown operators,
+ * contexts (all that makes or writes a tensor tells the mode that it ran in) and branches are run by a small interpreter: once in program order, once part by part as planned, where
  * an engine gets copies of its inputs, has the weights as they were when it was made, and gives new
  * tensors; a part has its inputs and what it makes, and only its outputs are seen later. Results, the
  * caller's inputs, attributes, draws and prints must be the same.
@@ -44,6 +44,8 @@ enum code {
     CHUNK,
     UNPACK,
     COPY,
+    ENTER,
+    EXIT,
     IF,
     CODES
 };
@@ -143,6 +145,8 @@ static const struct {
     [CHUNK] = {LIST, {TENSOR, NONE}, "aten::chunk(%%v%1$d, %%two, %%zero)"},
     [UNPACK] = {TENSOR, {LIST, NONE}, "prim::ListUnpack(%%v%1$d)"},
     [COPY] = {LIST, {LIST, NONE}, "aten::list(%%v%1$d)"},
+    [ENTER] = {NONE, {NONE, NONE}, "prim::Enter(%%context)"},
+    [EXIT] = {NONE, {NONE, NONE}, "prim::Exit(%%context)"},
 };
 static const char *const types[] = {"", "Tensor", "Tensor[]", "int"};
 
@@ -244,13 +248,15 @@ static void make_program(program *p)
     put(p,
         "graph(%%self : __torch__.M, %%v0 : Tensor, %%v1 : Tensor, %%v2 : Tensor[], %%v3 : bool):\n"
         "%%none : NoneType = prim::Constant()\n%%zero : int = prim::Constant[value=0]()\n"
-        "%%one : int = prim::Constant[value=1]()\n%%two : int = prim::Constant[value=2]()\n");
+        "%%one : int = prim::Constant[value=1]()\n%%two : int = prim::Constant[value=2]()\n"
+        "%%context : __torch__.Context = prim::GetAttr[name=\"context\"](%%self)\n");
     add_ops(p, scope, 0, 4 + (int)below(30), 0);
     p->blocks[0] = (block){0, p->n_ops, -1};
-    p->n_results = 1 + (int)below(3);
+    p->n_results = 1 + (int)below(4);
     put(p, "return (");
     for (int i = 0; i < p->n_results; i++) {
-        p->results[i] = pick(p, scope, i == 2 ? LIST : TENSOR);
+        p->results[i] = pick(p, scope, i == 2 ? LIST : i == 3 ? INT : TENSOR);
+        if (p->results[i] < 0) p->results[i] = pick(p, scope, TENSOR);
         put(p, "%s%%v%d", i ? ", " : "", p->results[i]);
     }
     put(p, ")\n");
@@ -262,6 +268,7 @@ enum { SIZE = 4, MOST_THINGS = 6000, MOST_ITEMS = 12 };
 
 typedef struct thing { /* a tensor: a window of a storage; a list of tensors; a number */
     enum kind kind;
+    int64_t mode; /* that a tensor was made in */
     int storage, len;
     int64_t number;
     int item[MOST_ITEMS];
@@ -274,6 +281,7 @@ typedef struct machine {
     int buf, w, state; /* things */
     int64_t draws, log[500];
     int n_log;
+    int64_t mode;
     int x, y, lin;
     bool flag;
 } machine;
@@ -295,7 +303,8 @@ static int fresh(machine *m, int len)
 {
     assert_true(m->n_data < MOST_THINGS);
     memset(m->data[m->n_data], 0, sizeof m->data[0]);
-    return add_thing(m, (thing){.kind = TENSOR, .storage = m->n_data++, .len = len});
+    return add_thing(m,
+                     (thing){.kind = TENSOR, .mode = m->mode, .storage = m->n_data++, .len = len});
 }
 
 static int64_t *cells(machine *m, int t)
@@ -308,6 +317,7 @@ static int clone(machine *m, int t)
 {
     const int c = fresh(m, m->things[t].len);
     memcpy(cells(m, c), cells(m, t), sizeof m->data[0]);
+    m->things[c].mode = m->things[t].mode;
     return c;
 }
 
@@ -320,7 +330,8 @@ static int pair(machine *m, int a, int b)
 
 static int window(machine *m, int t, int len)
 {
-    return add_thing(m, (thing){.kind = TENSOR, .storage = m->things[t].storage, .len = len});
+    return add_thing(
+        m, (thing){.kind = TENSOR, .mode = m->mode, .storage = m->things[t].storage, .len = len});
 }
 
 static void start(machine *m, bool flag)
@@ -345,7 +356,7 @@ static void each_cell(machine *m, int to, int a, int b, int64_t scale)
     for (int k = 0; k < len; k++) {
         const int64_t x = k < m->things[a].len ? cells(m, a)[k] : 0;
         const int64_t y = b >= 0 && k < m->things[b].len ? cells(m, b)[k] : 5;
-        cells(m, to)[k] = mix(x + 3 * y + scale);
+        cells(m, to)[k] = mix(x + 3 * y + scale + 11 * m->mode);
     }
 }
 
@@ -446,6 +457,12 @@ static void run_simple(const program *p, machine *m, scope *s, const op *o)
         break;
     case COPY:
         out = add_thing(m, m->things[a]);
+        break;
+    case ENTER:
+        m->mode = (2 * m->mode + 1) % 997;
+        break;
+    case EXIT:
+        m->mode = (3 * m->mode + 2) % 997;
         break;
     default:
         fail();
@@ -580,7 +597,8 @@ static bool same(machine *a, int t, machine *b, int u)
     if (a->things[t].kind != b->things[u].kind || a->things[t].len != b->things[u].len)
         return false;
     if (a->things[t].kind == TENSOR) /* what the window shows */
-        return !memcmp(cells(a, t), cells(b, u), sizeof(int64_t) * (size_t)a->things[t].len);
+        return a->things[t].mode == b->things[u].mode &&
+               !memcmp(cells(a, t), cells(b, u), sizeof(int64_t) * (size_t)a->things[t].len);
     for (int i = 0; i < a->things[t].len && a->things[t].kind == LIST; i++)
         if (!same(a, a->things[t].item[i], b, b->things[u].item[i])) return false;
     return a->things[t].number == b->things[u].number;
@@ -604,7 +622,7 @@ static const char *difference(const program *p, machine *a, const scope *s, mach
 
 static cutset_plan *make_plan(const program *p, uint32_t least)
 {
-    enum { HEAD = 4 };
+    enum { HEAD = 5 };
     static uint32_t allow[HEAD + MOST_OPS];
     for (int i = 0; i < HEAD + p->n_ops; i++)
         allow[i] = CUTSET_ALLOW_HOST | (i >= HEAD && p->ops[i - HEAD].supported);

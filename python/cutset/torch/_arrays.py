@@ -20,6 +20,7 @@ def build(w: Walk) -> None:
 
     def lend(field_name: str, data: Any, kind: str = "uint32_t[]") -> None:
         if len(data):
+            data = array("I", data) if isinstance(data, list) else data
             at = ffi.from_buffer(kind, data)
             keep.append((at, data))
             setattr(graph, field_name, at)

@@ -18,6 +18,7 @@ import ctypes
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import tempfile
@@ -52,6 +53,7 @@ def find(backend: Any, cache_dir: Any = None) -> Backend:
     if callable(backend):
         found = Backend(getattr(backend, "__name__", type(backend).__name__), backend,
                         moves=False)
+        _require_signature(found)
     elif isinstance(backend, str) and backend in _OPENERS:
         found = _OPENERS[backend](cache_dir)
     else:
@@ -62,6 +64,19 @@ def find(backend: Any, cache_dir: Any = None) -> Backend:
         raise UsageError(f"cache_dir is not there yet for backend {found.name!r}: leave it out, or "
                          "use 'onnxruntime'")
     return found
+
+
+def _require_signature(backend: Backend) -> None:
+    """UsageError: it cannot be called as builders are."""
+    try:
+        signature = inspect.signature(backend.build)
+    except (TypeError, ValueError):  # not to be known
+        return
+    try:
+        signature.bind("", None, [])
+    except TypeError as error:
+        raise UsageError(f"backend {backend.name!r} takes {signature}: give a callable (name, "
+                         f"GraphModule, example_inputs) -> callable ({error})") from None
 
 
 def _need(package: str, backend: str, install: str | None = None) -> Any:

@@ -5,14 +5,17 @@
 3. Each `_run_on_acc_N` goes to the backend (_backends.py), with zeros of the types and sizes that
    it takes.
 4. A backend may refuse a part. The operators to blame are then looked for: those that the backend's
-   message names first, each on its own. They are pinned to the host and the graph is planned again;
-   parts that come out as before keep their engines. Every round pins a node, so this ends. Where no
-   operator is to blame alone, compile raises.
+   message names first, each on its own. `supported` refuses them from then on, in the backend's
+   words, and the graph is planned again; parts that come out as before keep their engines. A
+   constant expression is not asked about: it is pinned to the host when it is refused again. Every
+   round takes a node from the engines, so this ends. Where no operator is to blame alone, compile
+   raises.
 """
 from __future__ import annotations
 
 import operator
 import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,9 +24,11 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
+from .. import _options
 from .._errors import Error, ModelError, UsageError
-from . import _backends, _program
+from . import _backends, _effects, _program
 from ._partition import partition
+from ._support import Refusing
 
 ENGINE = "_run_on_acc_"
 
@@ -39,10 +44,11 @@ def compile(model: torch.nn.Module | ExportedProgram, args: Sequence[Any] = (),
     backend         "onnxruntime", "openvino", "tensorrt", "inductor", "eager", or a callable
                     (name, GraphModule, example_inputs) -> callable; the inputs are zeros, and a
                     Module that it gives becomes the child itself
-    memory_budget   budget of the plan, as `cpu_memory_budget`; builds are not capped yet (a warning
-                    says so)
+    memory_budget   budget of the plan where `cpu_memory_budget` is not given; builds are not capped
+                    yet (a warning says so)
     cache_dir       where "onnxruntime" keeps exported parts, by content; the others have none yet
-    options         those of `partition`; `supported` defaults to what the backend takes
+    options         those of `partition`; `supported` defaults to what the backend takes; `dryrun`
+                    gives `model` back
 
     What a backend refuses runs on the host, with a UserWarning; what a callable raises is raised.
     Engines compute without gradients; those of "onnxruntime", "openvino" and "tensorrt" hold
@@ -51,22 +57,38 @@ def compile(model: torch.nn.Module | ExportedProgram, args: Sequence[Any] = (),
     chosen = _backends.find(backend, cache_dir)
     args, kwargs = (args,) if isinstance(args, torch.Tensor) else tuple(args), dict(kwargs or {})
     if memory_budget is not None:
-        options.setdefault("cpu_memory_budget", memory_budget)
-        warnings.warn("memory_budget bounds the forecast of each engine; builds run in this "
-                      "process and are not capped yet", UserWarning, stacklevel=2)
-    if options.get("supported") is None:
-        options["supported"] = chosen.takes
+        _take_budget(memory_budget, options)
+    supported = options.pop("supported", None)
+    supported = chosen.takes if supported is None else supported
     graph = _graph(model, args, kwargs, dynamic_shapes)
-    pins, engines = dict(options.pop("pin", None) or {}), {}
+    refusals: dict[str, str] = {}
+    engines: dict[Any, torch.nn.Module] = {}
     while True:
-        result = partition(graph, pin=pins or None, **options)
-        if options.get("dryrun"):
-            return result
+        result = partition(graph, supported=Refusing(supported, refusals), **options)
+        if options.get("dryrun", False) is not False:
+            return model
         refused = _build_all(result, chosen, engines, args, kwargs)
         if not refused:
             return result
         for part, inputs, error in refused:
-            pins.update(_blame(result, part, inputs, error, chosen))
+            for name, why in _blame(result, part, inputs, error, chosen).items():
+                if name in refusals:
+                    options["pin"] = {**(options.get("pin") or {}), name: "host"}
+                refusals[name] = why
+
+
+def _take_budget(size: Any, options: dict[str, Any]) -> None:
+    """`memory_budget`, where `cpu_memory_budget` leaves it something to say."""
+    if size not in ("auto", "max") and _options.whole(size) != -1 and not _options.is_above(
+            size, _options.MOST):
+        _options.size_bytes(size, "memory_budget")
+    if options.get("cpu_memory_budget") is None:
+        options["cpu_memory_budget"] = size
+        says = "memory_budget bounds the forecast of each engine"
+    else:
+        says = "memory_budget does nothing yet, as cpu_memory_budget is given"
+    warnings.warn(f"{says}; builds run in this process and are not capped yet", UserWarning,
+                  stacklevel=3)
 
 
 def _graph(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Any:
@@ -199,18 +221,20 @@ def _same(part: GraphModule) -> tuple[Any, ...]:
 
 def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Exception,
            backend: _backends.Backend) -> dict[str, str]:
-    """Pins to the host the nodes that the backend refuses alone; raises where it takes all."""
-    takes: dict[Any, bool] = {}
+    """The nodes that the backend refuses alone, each with its words; raises where it takes all."""
+    said: dict[Any, str | None] = {}
     for group in _suspects(part, error):
         for node in group:
-            if _signature(node) not in takes:
-                takes[_signature(node)] = _builds(backend, part, node)
-        nodes = [n for n in part.graph.nodes if takes.get(_signature(n)) is False]
+            if _signature(node) not in said:
+                said[_signature(node)] = _refusal(backend, part, node)
+        nodes = {n: why for n in part.graph.nodes if (why := said.get(_signature(n)))}
         if nodes:
-            what = ", ".join(sorted({str(n.target) for n in nodes}))
-            warnings.warn(f"backend {backend.name!r} refuses {what} ({nodes[0].name}): on the "
-                          f"host. It said: {_said(error)}", UserWarning, stacklevel=3)
-            return {n.name: "host" for n in nodes}
+            ops: dict[str, str] = {}
+            for node, why in nodes.items():
+                ops.setdefault(_op_name(node), f"{_op_name(node)} ({node.name}): {why}")
+            warnings.warn(f"backend {backend.name!r} refuses {'; '.join(ops.values())}; on the "
+                          "host", UserWarning, stacklevel=3)
+            return {n.name: f"{backend.name}: {why}" for n, why in nodes.items()}
     name = next(n for n, p in gm.named_children() if p is part)
     raise Error(f"{name}: backend {backend.name!r} refuses it, though it takes each of its "
                 f"operators alone: {_said(error)}; keep some on the host with torch_executed_ops",
@@ -240,6 +264,12 @@ def _spellings(node: Node) -> set[str]:
     return {node.target} if isinstance(node.target, str) else set()
 
 
+def _op_name(node: Node) -> str:
+    """As plans spell it."""
+    return (_effects.function_facts(node.target).name if node.op == "call_function"
+            else str(node.target))
+
+
 def _signature(node: Node) -> tuple[Any, ...]:
     """Operator, types and ranks of what it reads, and its constants: a backend's reasons."""
     def described(n: Node) -> str:
@@ -249,8 +279,8 @@ def _signature(node: Node) -> tuple[Any, ...]:
             str(torch.fx.map_arg((node.args, node.kwargs), described)))
 
 
-def _builds(backend: _backends.Backend, part: GraphModule, node: Node) -> bool:
-    """Does the backend take a part of this node alone?"""
+def _refusal(backend: _backends.Backend, part: GraphModule, node: Node) -> str | None:
+    """What the backend says against a part of this node alone; None where it takes it."""
     graph, copies = Graph(), {}
     for read in node.all_input_nodes:
         if read.op == "get_attr":
@@ -280,9 +310,9 @@ def _builds(backend: _backends.Backend, part: GraphModule, node: Node) -> bool:
         _build(backend, node.name, alone, _program.example_inputs(alone))
     except (MemoryError, OSError):
         raise
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        return _said(error)
+    return None
 
 
 def _said(error: BaseException) -> str:
@@ -291,6 +321,7 @@ def _said(error: BaseException) -> str:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         text = " ".join(str(link).split())
-        said = f"{type(link).__name__}: {text[:300]}" if text else said
+        text = textwrap.shorten(text, 300, placeholder=" ...")
+        said = f"{type(link).__name__}: {text}" if text else said
         link = link.__cause__
     return said

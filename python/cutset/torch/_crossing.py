@@ -71,7 +71,7 @@ class Crossing:
         self.rules = rules
         self.nodes: list[Node] = []  # call nodes; node i of the model
         self.targets: tuple[str, ...] = rules.support.names if rules.support else ("acc",)
-        self.flags: array[int] = array("I")
+        self.flags: list[int] = []
         self.allow: array[int] = array("I")
         self.reasons: dict[int, str] = {}  # by node id: why it is on the host
         self.constant: set[int] = set()  # node ids of constant expressions
@@ -79,19 +79,18 @@ class Crossing:
         self.order: list[tuple[int, int]] = []
         self.writes: list[tuple[int, int]] = []  # (node id, value id)
         self.aliases: list[tuple[int, int]] = []  # value ids
-        self.args: array[int] = array("I")  # value ids, by arg_rows
-        self.arg_rows: array[int] = array("I", [0])
-        self.outs: array[int] = array("I")  # the value of each node
+        self.args: list[int] = []  # value ids, by arg_rows
+        self.arg_rows: list[int] = [0]
+        self.outs: list[int] = []  # the value of each node
         self.ids: dict[Node, int] = {}  # value ids
         self.roots: Sequence[int] = ()  # by value, where something is written: what it may share
         self.without_bytes: str | None = None  # a weight on the meta device
         self.model: Any = None  # a cutset_model
 
-    def row(self, at: int) -> array[int]:
+    def row(self, at: int) -> list[int]:
         """The values that node `at` reads."""
         return self.args[self.arg_rows[at]:self.arg_rows[at + 1]]
 
-    @property
     def writes_of(self) -> dict[int, list[int]]:
         """By node: the values that it writes."""
         found: dict[int, list[int]] = {}
@@ -103,8 +102,9 @@ class Crossing:
         """ModelError: a weight has a size and no values, so no engine can be built."""
         if self.without_bytes is not None:
             raise ModelError(
-                f"weight {self.without_bytes} is on the meta device, without values: materialise the module "
-                "first, with to_empty(device=...) and load_state_dict; plan works as it is",
+                f"weight {self.without_bytes} is on the meta device, without values: materialise "
+                "the module first, with to_empty(device=...) and load_state_dict; plan works as it "
+                "is",
                 node=self.without_bytes)
 
     def plan(self, budget: Budget | None = None, *, min_nodes: int = 1,
@@ -134,10 +134,14 @@ class Crossing:
 def cross(gm: GraphModule, rules: Rules) -> Crossing:
     """Reads the graph of `gm` into the library. ModelError: it does not lint; UsageError:
     `supported` raises or answers nonsense."""
-    lint(gm)
     out = Crossing(gm, rules)
     walk = Walk(out)
-    walk.walk()
+    try:
+        walk.walk()
+    except Exception:
+        lint(gm)
+        raise
+    _check_output(gm)
     _relations.find_effects(walk)
     _relations.find_constants(walk)
     _decide.decide(walk)
@@ -153,6 +157,18 @@ def lint(gm: GraphModule) -> None:
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0] or type(error).__name__
         raise ModelError(f"the graph does not lint: {first}: correct it") from error
+    _check_output(gm)
+
+
+def _check_output(gm: GraphModule) -> None:
+    """`lint` does not look at it."""
+    last = next(iter(reversed(gm.graph.nodes)), None)
+    if last is None or last.op != "output":
+        raise ModelError("the graph does not end with its output node: give it one")
+    outputs = gm.graph.find_nodes(op="output", sort=False)
+    if len(outputs) > 1:
+        raise ModelError(f"the graph has {len(outputs)} output nodes: leave one",
+                         node=outputs[1].name)
 
 
 def find_nodes(gm: GraphModule, names: Iterable[Any], what: str,

@@ -22,36 +22,42 @@ from ._walk import Walk
 
 def decide(w: Walk) -> None:
     """Asks, once for each node that is neither a constant expression nor follows another."""
-    out, rules = w.out, w.rules
+    out, rules, support = w.out, w.rules, w.rules.support
     everything = (1 << len(out.targets)) - 1 | ALLOW_HOST
+    permitted = everything & ~ALLOW_HOST
+    out.allow.extend([permitted if rules.pinned else everything] * len(out.nodes))
+    if rules.pinned:
+        for at in out.constant:
+            out.allow[at] = everything
+        return _settle_constants(w, everything)
     returned = {v for v in w.outputs if w.kinds[v] == LIST}
     tuples = bool(returned or w.tuple_inputs)
-    support = rules.support
     marks = _marks(w)
-    for at, node in enumerate(out.nodes):
-        facts = w.facts[at]
-        if at in out.constant:
-            out.allow.append(everything)
+    anything_else = bool(marks or w.forced or tuples)
+    ask = support.ask if support is not None else None
+    by_type = support is not None and support.plain and bool(w.types.wide)
+    constant, flags, busy = out.constant, out.flags, w.busy
+    for at, (node, facts) in enumerate(zip(out.nodes, w.facts)):
+        if at in constant:
             continue
-        mask, why = everything & ~ALLOW_HOST, ""
-        follows = out.flags[at] & (FOLLOW | REPEAT) and facts.getitem
-        if support is not None and not rules.pinned and not follows:
-            wide = support.plain and _is_wide(w, at)
-            mask, why = support.ask(node, facts, w.busy.get(at, ""), wide)
-        if not rules.pinned:
+        answer: bool | int | str = True
+        if ask is not None and not (facts.getitem and flags[at] & (FOLLOW | REPEAT)):
+            answer = ask(node, facts, busy.get(at, ""), by_type and _is_wide(w, at))
+        if anything_else:
             stays = ""
             for mark in marks:
                 stays = mark(at, node, facts) or stays
-            stays = stays or w.forced.get(at, "") or (tuples and _tuple_rule(w, at, returned))
-            if stays:
-                mask, why = 0, stays
-        if mask:
-            out.allow.append(mask if rules.pinned else mask | ALLOW_HOST)
-        else:
-            out.allow.append(ALLOW_HOST)
-            out.reasons[at] = why
-            if out.flags[at] & REPEAT:
-                _plant(w, at)
+            answer = (stays or w.forced.get(at, "") or (tuples and _tuple_rule(w, at, returned))
+                      or answer)
+        if answer is True:
+            continue
+        if isinstance(answer, int):
+            out.allow[at] = answer | ALLOW_HOST
+            continue
+        out.allow[at] = ALLOW_HOST
+        out.reasons[at] = answer
+        if flags[at] & REPEAT:
+            _plant(w, at)
     _settle_constants(w, everything)
 
 
@@ -67,13 +73,13 @@ def _tuple_rule(w: Walk, at: int, returned: set[int]) -> str:
 def _settle_constants(w: Walk, everything: int) -> None:
     """Constant expressions make no engine of their own; `full`: one accelerator for all."""
     out = w.out
+    asked = set(out.allow)
+    if out.constant:
+        asked = {allow for at, allow in enumerate(out.allow) if at not in out.constant}
     common = everything & ~ALLOW_HOST
-    some = False
-    for at, allow in enumerate(out.allow):
-        if at not in out.constant:
-            common &= allow
-            some |= bool(allow & ~ALLOW_HOST)
-    if not some and len(out.constant) < len(out.nodes):
+    for allow in asked:
+        common &= allow
+    if asked <= {ALLOW_HOST} and len(out.constant) < len(out.nodes):
         for at in out.constant:
             out.allow[at] = ALLOW_HOST
     if w.rules.full and common:
@@ -145,17 +151,17 @@ def flag_views_and_patterns(w: Walk) -> None:
                  torch.ops.aten._native_batch_norm_legit_no_training.default,
                  operator.getitem} if w.rules.patterns else set()
     view = torch.ops.aten.view
-    looked: dict[Any, int] = {}
-    for at, node in enumerate(w.out.nodes):
-        target = node.target
-        kind = looked.get(target)
-        if kind is None:
-            kind = 1 if target is view or getattr(target, "overloadpacket", None) is view else 0
-            kind |= 2 if target in patterned else 0
-            looked[target] = kind
-        if kind & 1:
+    views = {facts for facts, target in w.targets.items()
+             if target is view or getattr(target, "overloadpacket", None) is view}
+    looked = views | {facts for facts, target in w.targets.items() if target in patterned}
+    if not looked:
+        return
+    for at, facts in enumerate(w.facts):
+        if facts not in looked:
+            continue
+        if facts in views:
             flags[at] |= FREE
-        if kind & 2 and _patterns.unfusable(node):
+        elif _patterns.unfusable(w.out.nodes[at]):
             flags[at] |= NO_PATTERN
 
 

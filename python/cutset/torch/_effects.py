@@ -49,6 +49,7 @@ _SEEDED_FUNCTIONS = frozenset({  # ... and that draw random numbers
     "multi_head_attention_forward", "gumbel_softmax", "fractional_max_pool2d",
     "fractional_max_pool3d", "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d_with_indices"})
+_FIXED_INITS = frozenset({"constant_", "ones_", "zeros_", "eye_", "dirac_", "calculate_gain"})
 # Methods that ATen has no operator for, and that may return their tensor.
 _CASTS = frozenset({
     "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat",
@@ -127,11 +128,14 @@ def nodes_in(argument: Any) -> Iterator[Node]:
             todo.extend(reversed(list(item.values())))
 
 
+_SPELT = {"self": "input", "input": "self"}  # schemas say self, torch's functions input
+
+
 def _at(node: Node, place: tuple[int, str]) -> Any:
     position, name = place
     if 0 <= position < len(node.args):
         return node.args[position]
-    return node.kwargs.get(name)
+    return node.kwargs.get(name, node.kwargs.get(_SPELT.get(name, name)))
 
 
 # ---- schemas ----
@@ -280,10 +284,11 @@ def _python_facts(target: Any) -> Facts:
     facts.views_all |= not known and not (of_torch and short in _FRESH_FUNCTIONS)
     if not isinstance(target, _TORCH_BUILTINS):
         _signature(facts, target)  # its own arguments may stand elsewhere than the operator's
-        facts.writes = ()
+        facts.writes, facts.views = (), tuple(_own_place(facts, v) for v in facts.views)
         facts.seeded |= of_torch and short in _SEEDED_FUNCTIONS
     if short.endswith("_") and not short.endswith("__") and of_torch and not facts.writes:
-        facts.writes = facts.views = ((0, "input"),)
+        facts.writes = facts.views = ((0, next(iter(facts.where), "input")),)
+    facts.seeded |= module == "torch.nn.init" and short not in _FIXED_INITS
     facts.norm = of_torch and short in _BATCH_NORMS
     facts.inplace = "inplace" in facts.where
     facts.outs = True
@@ -295,6 +300,15 @@ def _python_facts(target: Any) -> Facts:
         facts.scalar = True
     _gates(facts)
     return facts
+
+
+def _own_place(facts: Facts, place: tuple[int, str]) -> tuple[int, str]:
+    """Where a Python function has the argument that its operator has there, by name if it can."""
+    at, name = place
+    own = list(facts.where)
+    if name in facts.where:
+        return facts.where[name], name
+    return (at, own[at]) if 0 <= at < len(own) else place
 
 
 _TORCH_BUILTINS = (type(torch.relu), type(torch.Tensor.add))

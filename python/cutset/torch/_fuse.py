@@ -29,6 +29,8 @@ def fuse_partitions(gm: GraphModule, partitions: Iterable[Iterable[Any]], *,
         raise UsageError(f"gm is {type(gm).__name__}: give a torch.fx.GraphModule")
     if not isinstance(prefix, str) or not prefix.isidentifier():
         raise UsageError(f"prefix is {prefix!r}: give the beginning of a child's name")
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        raise PartitionError(f"partitions is {partitions!r}: give collections of nodes")
     crossing = cross(gm, Rules(pinned=True, patterns=False))
     by_name = {node.name: node for node in gm.graph.nodes}
     part_of: dict[Node, int] = {}
@@ -124,7 +126,7 @@ def _order_edges(crossing: Crossing) -> Iterator[tuple[int, int]]:
         yield from zip(marked, marked[1:])
     if not crossing.writes:
         return
-    root = crossing.roots
+    root, writes_of = crossing.roots, crossing.writes_of()
     written: dict[int, set[int]] = {}  # by class: the nodes that write it
     for at, value in crossing.writes:
         written.setdefault(root[value], set()).add(at)
@@ -132,7 +134,7 @@ def _order_edges(crossing: Crossing) -> Iterator[tuple[int, int]]:
     readers: dict[int, list[int]] = {}
     for at in range(len(crossing.nodes)):
         touched = {root[v] for v in (*crossing.row(at), crossing.outs[at])}
-        touched |= {root[v] for v in crossing.writes_of.get(at, ())}
+        touched |= {root[v] for v in writes_of.get(at, ())}
         for value in touched & written.keys():
             if value in last:
                 yield last[value], at

@@ -222,8 +222,6 @@ def support_overview(model: Model, **options: Any) -> SupportOverview:
     crossing, plan = request.decide()
 
     def replan(min_block_size: int) -> Plan:
-        return crossing.plan(
-            request.budget, min_nodes=min_block_size, max_engines=request.max_engines,
-            connected=request.connected, bookends=request.bookends, pin=request.pin)
+        return request.plan(crossing, request.budget, min_block_size)
 
     return overview_of(crossing, plan, replan, request.min_nodes)

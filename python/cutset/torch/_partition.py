@@ -1,6 +1,7 @@
 """`partition` and `plan`: options checked, the graph crossed, the parts built."""
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -40,7 +41,7 @@ def as_module(model: Model) -> GraphModule:
 
 def budget_of(size: Any, factor: Any, base: Any, oversize: Any, *, default: Any = None) -> Budget:
     """The budget options, resolved to bytes. `default`: what None stands for."""
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 <= factor <= 1e6:
+    if isinstance(factor, bool) or not isinstance(factor, numbers.Real) or not 0 <= factor <= 1e6:
         raise UsageError(f"memory_factor is {factor!r}: give a number from 0 to 1000000")
     fixed = 0 if base is None or _options.whole(base) == 0 else _options.size_bytes(
         base, "memory_base")
@@ -48,21 +49,21 @@ def budget_of(size: Any, factor: Any, base: Any, oversize: Any, *, default: Any 
     if size is None:
         size = default
     limit: int | None
-    if isinstance(size, str) and size == "max":
+    if size is None or (isinstance(size, str) and size == "max"):
         limit = None
-    elif size == "auto" or (not isinstance(size, (str, bool)) and size == -1):
+    elif (isinstance(size, str) and size == "auto") or _options.whole(size) == -1:
         limit = max(available_memory(), 1)
-    else:
-        limit = None if size is None else _options.size_bytes(size, "cpu_memory_budget")
-    if limit is not None and limit > _NO_LIMIT:
+    elif _options.is_above(size, _NO_LIMIT):
         limit = None
+    else:
+        limit = _options.size_bytes(size, "cpu_memory_budget")
     if limit is not None and fixed >= limit:
         raise UsageError(f"memory_base is {fixed} bytes, not below the budget cpu_memory_budget of "
                          f"{limit}: give less, or a larger budget")
-    return Budget(limit, factor, fixed, kind)
+    return Budget(limit, float(factor), fixed, kind)
 
 
-def _switch(value: Any, what: str) -> bool:
+def switch(value: Any, what: str) -> bool:
     if not isinstance(value, (bool, int)) and type(value).__name__ not in ("bool_", "bool"):
         raise UsageError(f"{what} is {value!r}: give True or False")
     return bool(value)
@@ -94,14 +95,14 @@ class Request:
                  allowed_single_node_partition_ops: Any = (),
                  fallback_data_dependent_ops: bool = False, objective: str = "engines") -> None:
         self.gm = gm
-        self.full = _switch(require_full_compilation, "require_full_compilation")
+        self.full = switch(require_full_compilation, "require_full_compilation")
         least = _options.count(min_block_size, "min_block_size", 0)
         self.min_nodes = 1 if self.full else least
         self.budget = budget_of(cpu_memory_budget, memory_factor, memory_base, oversize)
         self.max_engines = None if max_engines is None else _options.count(
             max_engines, "max_engines")
-        self.connected = _switch(skip_horizontal_fusion, "skip_horizontal_fusion")
-        self.bookends = _switch(remove_bookend_non_compute_ops, "remove_bookend_non_compute_ops")
+        self.connected = switch(skip_horizontal_fusion, "skip_horizontal_fusion")
+        self.bookends = switch(remove_bookend_non_compute_ops, "remove_bookend_non_compute_ops")
         self.pin = pin
         if _options.choice(objective, "objective", ("engines", "bytes")) == "bytes":
             raise UsageError("objective='bytes' is not there yet: leave it out")
@@ -111,24 +112,45 @@ class Request:
             executed_modules=Modules(torch_executed_modules, "torch_executed_modules"),
             free=Names(non_compute_ops, "non_compute_ops"),
             exempt=Names(allowed_single_node_partition_ops, "allowed_single_node_partition_ops"),
-            data_dependent_on_host=_switch(fallback_data_dependent_ops,
+            data_dependent_on_host=switch(fallback_data_dependent_ops,
                                            "fallback_data_dependent_ops"),
-            tensors_only=not _switch(allow_non_tensor, "allow_non_tensor"), full=self.full,
-            groups=groups_of(gm, groups), patterns=_switch(atomic_subgraphs, "atomic_subgraphs"))
+            tensors_only=not switch(allow_non_tensor, "allow_non_tensor"), full=self.full,
+            groups=groups_of(gm, groups), patterns=switch(atomic_subgraphs, "atomic_subgraphs"))
 
     def decide(self) -> tuple[Crossing, Plan]:
         """Crosses and plans."""
         crossing = cross(self.gm, self.rules)
-        if self.full:
-            _require_support(crossing)
-        plan = crossing.plan(
-            self.budget, min_nodes=self.min_nodes, max_engines=self.max_engines,
-            connected=self.connected, bookends=self.bookends, pin=self.pin)
-        if self.full:
-            _require_one(crossing, plan, self.budget)
+        plan = self.full_plan(crossing) if self.full else self.plan(crossing, self.budget)
         if self.budget.oversize == "keep":
             warn_oversized(plan, stacklevel=4)
         return crossing, plan
+
+    def plan(self, crossing: Crossing, budget: Budget, min_nodes: int | None = None) -> Plan:
+        """The plan under these options, another `min_block_size` apart."""
+        return crossing.plan(
+            budget, min_nodes=self.min_nodes if min_nodes is None else min_nodes,
+            max_engines=self.max_engines, connected=self.connected, bookends=self.bookends,
+            pin=self.pin)
+
+    def full_plan(self, crossing: Crossing) -> Plan:
+        """`require_full_compilation`: one engine, or the error that says what stands against it."""
+        _require_support(crossing)
+        budget = self.budget
+        whole = self.plan(crossing, Budget(None, budget.factor, budget.base))
+        _require_one(crossing, whole)
+        if budget.bytes is None:
+            return whole
+        try:
+            plan = self.plan(crossing, budget)
+            if _is_one(plan):
+                return plan
+        except BudgetError:
+            pass
+        needed = max((p.host_build_bytes for p in whole.parts), default=0)
+        raise BudgetError(
+            f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
+            f"{budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
+            atom=[n.name for n in crossing.nodes], needed=needed, budget=budget.bytes)
 
 
 def warn_oversized(plan: Plan, stacklevel: int = 3) -> None:
@@ -144,7 +166,9 @@ def warn_oversized(plan: Plan, stacklevel: int = 3) -> None:
 def _require_support(crossing: Crossing) -> None:
     """`require_full_compilation`: nobody may be on the host already."""
     if crossing.reasons:
-        _not_full(crossing.nodes[at].name for at in sorted(crossing.reasons))
+        stay = sorted(crossing.reasons)
+        _not_full((crossing.nodes[at].name for at in stay),
+                  reason=crossing.reasons[stay[0]].partition(": ")[2])
     common = (1 << len(crossing.targets)) - 1
     for allow in crossing.allow:
         common &= allow
@@ -152,37 +176,28 @@ def _require_support(crossing: Crossing) -> None:
         _not_full((n.name for n in crossing.nodes), "no accelerator takes them all")
 
 
-def _not_full(names: Iterable[str], why: str = "") -> None:
+def _not_full(names: Iterable[str], why: str = "", reason: str = "") -> None:
+    """`reason`: of the first."""
     kept = tuple(names)
+    first = f"{kept[0]} ({reason})" if reason else kept[0]
     more = f", and {len(kept) - 3} more" if len(kept) > 3 else ""
     raise NotFullySupportedError(
         f"require_full_compilation, but {why or 'these must stay on the host'}: "
-        f"{', '.join(kept[:3])}{more}: support them, or drop the option", nodes=kept)
+        f"{', '.join((first, *kept[1:3]))}{more}: support them, or drop the option", nodes=kept)
 
 
-def _require_one(crossing: Crossing, plan: Plan, budget: Budget) -> None:
+def _is_one(plan: Plan) -> bool:
+    return not plan.parts or (len(plan.parts) == 1 and plan.parts[0].target != "host")
+
+
+def _require_one(crossing: Crossing, plan: Plan) -> None:
     """`require_full_compilation`: one engine and nothing else."""
-    if not crossing.nodes or (len(plan.parts) == 1 and plan.parts[0].target != "host"):
+    if _is_one(plan):
         return
-    fallback = [f.node for f in plan.fallback]
-    if fallback:
-        _not_full(fallback)
     host = [n for part in plan.parts if part.target == "host" for n in part.nodes]
     if host:
         _not_full(host)
-    if budget.bytes is not None:
-        needed = _bytes_of_all(crossing, budget)
-        raise BudgetError(
-            f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
-            f"{budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
-            atom=[n.name for n in crossing.nodes], needed=needed, budget=budget.bytes)
     _not_full([n.name for n in crossing.nodes], "they need several engines")
-
-
-def _bytes_of_all(crossing: Crossing, budget: Budget) -> int:
-    """What one engine with every node needs."""
-    plan = crossing.plan(Budget(None, budget.factor, budget.base), min_nodes=1)
-    return max((p.host_build_bytes for p in plan.parts), default=0)
 
 
 # ---- parts of a plan ----
@@ -291,7 +306,7 @@ def partition(model: Model, *, supported: Any = None, min_block_size: int = 1,
     if dryrun is not False:
         from ._overview import dry_run
         return dry_run(model, dryrun, **options)
-    inline = not _switch(host_submodules, "host_submodules")
+    inline = not switch(host_submodules, "host_submodules")
     gm = as_module(model)
     crossing, found = Request(gm, **options).decide()
     crossing.require_bytes()

@@ -41,6 +41,9 @@ def register_atomic_subgraph(
     is; else the module is exported with `example_inputs` and decomposed to core ATen, and without
     them that is a ValueError. The class comes back unchanged.
     """
+    for what, given in (("init_args", init_args), ("example_inputs", example_inputs)):
+        if not isinstance(given, (tuple, list)) and given is not None:
+            raise UsageError(f"{what} is {given!r}: give a tuple")
     if not is_core_aten and example_inputs is None:
         raise UsageError("a pattern that is not core ATen is exported: give example_inputs, or "
                          "is_core_aten=True where forward calls torch.ops.aten alone")
@@ -49,7 +52,7 @@ def register_atomic_subgraph(
         if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
             raise UsageError(f"{cls!r} is no torch.nn.Module class: decorate one")
         inputs = None if example_inputs is None else tuple(example_inputs)
-        ATOMIC_SUBGRAPHS.append((cls, tuple(init_args), bool(is_core_aten), inputs))
+        ATOMIC_SUBGRAPHS.append((cls, tuple(init_args or ()), bool(is_core_aten), inputs))
         return cls
 
     return decorate
@@ -189,9 +192,12 @@ def unfusable(node: Node) -> bool:
         return not _is_default(node, 1, "approximate", "none")
     if target not in _SEVERAL_INPUTS:
         return False
+    args, kwargs = node.args, node.kwargs
+    if len(args) == 2 and not kwargs:  # most are such
+        return args[0] is args[1] and isinstance(args[0], Node)
     if target is _ADD and not _is_default(node, 2, "alpha", 1):
         return True
-    inputs = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Node)]
+    inputs = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, Node)]
     return len(set(inputs)) < len(inputs)
 
 

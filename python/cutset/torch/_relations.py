@@ -145,7 +145,9 @@ def _roots(w: Walk) -> list[int]:
 
 def find_constants(w: Walk) -> None:
     """Pure nodes made of weights that nothing writes, as src/graph/arrays.c finds them."""
-    constant = bytearray(s != NONE for s in w.value_storages)
+    constant = bytearray(len(w.names))
+    for value in w.weights:
+        constant[value] = 1
     root: Sequence[int] = w.out.roots
     written: set[int] = set()
     if w.out.writes:
@@ -153,10 +155,11 @@ def find_constants(w: Walk) -> None:
         for value in range(len(w.names)):
             if root[value] in written:
                 constant[value] = 0
-    args, rows, outs, flags = w.args, w.arg_rows, w.outs, w.out.flags
+    args, outs, flags = w.args, w.outs, w.out.flags
     writers = {at for at, _ in w.out.writes}
-    for at in range(len(w.out.nodes)):
-        start, end = rows[at], rows[at + 1]
+    end = 0
+    for at, next_row in enumerate(w.arg_rows[1:]):
+        start, end = end, next_row
         if start == end or not constant[args[start]]:
             continue
         if flags[at] & (EFFECT | RANDOM) or at in writers:
@@ -173,11 +176,10 @@ def find_constants(w: Walk) -> None:
 def _find_repeats(w: Walk, root: Sequence[int], written: set[int]) -> None:
     """A tuple of numbers that is read as a whole, and what is made from it, is repeated: no
     tuple crosses. Not where only tensors may cross: then its place matters."""
-    results = {w.outs[i] for i in w.sequences}
-    returned = set(w.outputs)
-    if w.rules.tensors_only:
+    if w.rules.tensors_only or not w.sequences:
         return
-    ids, at_of = w.ids, {v: i for i, v in enumerate(w.outs)} if results else {}
+    returned = set(w.outputs)
+    ids, at_of = w.ids, {v: i for i, v in enumerate(w.outs)}
     for at in reversed(w.sequences):
         node, value = w.out.nodes[at], w.outs[at]
         users = [at_of[ids[u]] for u in node.users if u in ids and ids[u] in at_of]

@@ -24,7 +24,7 @@ from .._errors import BudgetError, ModelError, OversizeWarning, UsageError
 from .._plan import Plan
 from . import _parts
 from ._crossing import CALLS, Budget, Crossing, Rules, cross, lint
-from ._partition import ACC, budget_of, pieces_of, written_weights
+from ._partition import ACC, switch, budget_of, pieces_of, written_weights
 
 _ENGINE, _HOST = "_run_on_acc", "_run_on_gpu"
 _PIECE = re.compile(r"(.*)_resource_split_\d+")
@@ -51,6 +51,7 @@ def resource_partition(
     budget = budget_of(cpu_memory_budget, memory_factor, memory_base, oversize, default="auto")
     if max_engines is not None:
         max_engines = _options.count(max_engines, "max_engines")
+    patterns = switch(atomic_subgraphs, "atomic_subgraphs")
     lint(gm)
     children = {name: child for name, child in gm.named_children()
                 if isinstance(child, GraphModule) and _ENGINE in name}
@@ -61,7 +62,7 @@ def resource_partition(
         if not calls:
             continue
         crossing = cross(child, Rules(pinned=budget.oversize != "host", groups=members[name],
-                                      patterns=bool(atomic_subgraphs)))
+                                      patterns=patterns))
         crossing.require_bytes()
         plan = plans[name] = crossing.plan(budget)
         if max_engines is not None and plan.engines > max_engines:
@@ -88,8 +89,10 @@ def _members(children: Mapping[str, GraphModule],
     found: dict[str, list[list[Node]]] = {name: [] for name in children}
     by_name = {name: {node.name: node for node in child.graph.nodes if node.op in CALLS}
                for name, child in children.items()}
+    if isinstance(groups, (str, Mapping)) or not isinstance(groups, Iterable):
+        raise UsageError(f"groups is {groups!r}: give lists of nodes or names")
     for group in groups:
-        if isinstance(group, str):
+        if isinstance(group, (str, Node)) or not isinstance(group, Iterable):
             raise UsageError(f"groups holds {group!r}: give lists of nodes or names")
         wanted = list(group)
         somewhere = False

@@ -6,7 +6,9 @@ function of a node and what is known of it that answers True or the reason for a
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,12 +34,19 @@ def spellings(node: Node, facts: Facts | None) -> tuple[Any, ...]:
     return names if packet is None else (*names, packet, facts.packet)
 
 
+def _no_operator(spec: Any, what: str) -> None:
+    """UsageError for a bare operator; a packet would be a list of its overloads' names."""
+    if isinstance(spec, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        raise UsageError(f"{what} is the operator {spec}: give a list, {what}=[torch.ops.{spec}]")
+
+
 class Names:
-    """A collection of operators."""
+    """A collection of operators. Strings may also be spelt "aten::add" and "aten.add.Tensor"."""
 
     __slots__ = ("_names", "_found")
 
     def __init__(self, names: Any, what: str) -> None:
+        _no_operator(names, what)
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise UsageError(f"{what} is {names!r}: give a collection of operators")
         kept: set[Any] = set()
@@ -49,6 +58,8 @@ class Names:
             except TypeError:
                 raise UsageError(f"{what} holds {name!r}, which has no hash: give its "
                                  "name") from None
+            if isinstance(name, str) and ("." in name or "::" in name):
+                kept.add("torch.ops." + name.replace("::", "."))  # aten::add, aten.add.Tensor
         self._names = frozenset(kept)
         self._found: dict[tuple[str, Any], bool] = {}
 
@@ -76,7 +87,10 @@ class Modules:
             if isinstance(item, type):
                 self._names.add(f"{item.__module__}.{item.__qualname__}")
             elif isinstance(item, str):
-                self._names.add(item)
+                self._names |= {item, *_imported(item)}
+            elif isinstance(item, torch.nn.Module):
+                raise UsageError(f"{what} holds a module of class {type(item).__name__}: give the "
+                                 f"class, or its name {_class_name(type(item))!r}")
             else:
                 raise UsageError(f"{what} holds {item!r}: give a class, or its qualified name")
 
@@ -90,6 +104,17 @@ class Modules:
         stack = node.meta.get("nn_module_stack") or {}
         return any(_class_name(entry[1]) in self._names for entry in stack.values()
                    if isinstance(entry, tuple) and len(entry) > 1)
+
+
+def _imported(name: str) -> Iterator[str]:
+    """What the class calls itself that is imported by this name, if one is."""
+    module, _, last = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), last) if module else None
+    except Exception:  # a name that matches nothing is fine
+        return
+    if isinstance(found, type):
+        yield _class_name(found)
 
 
 def _class_name(item: Any) -> str:
@@ -117,6 +142,8 @@ def _of_answers(call: Callable[[Node], Any]) -> Asker:
     def ask(node: Node, facts: Facts | None, busy: str, wide: bool) -> Answer:
         try:
             answer = call(node)
+            if answer is True:
+                return True
         except Exception as error:
             raise UsageError(f"supported raised {type(error).__name__} for node {node.name}: "
                              f"{error}: mend it", node=node.name) from error
@@ -143,6 +170,7 @@ def _of_registry() -> Asker:
 def _one(spec: Any, gm: GraphModule) -> Asker:
     if spec is None:
         return _default
+    _no_operator(spec, "supported")
     if spec == "tensorrt" if isinstance(spec, str) else False:
         return _of_registry()
     method = getattr(spec, "is_node_supported", None)
@@ -157,10 +185,30 @@ def _one(spec: Any, gm: GraphModule) -> Asker:
     return _of_names(Names(spec, "supported"))
 
 
+@dataclass(frozen=True)
+class Refusing:
+    """A form of `supported` for our own use: `spec`, but for these nodes, which no accelerator
+    takes: {name: why}."""
+
+    spec: Any
+    why: Mapping[str, str]
+
+
+def _but(ask: Callable[..., bool | int | str],
+         refused: Mapping[str, str]) -> Callable[..., bool | int | str]:
+    def asked(node: Node, facts: Facts | None, busy: str, wide: bool) -> bool | int | str:
+        why = refused.get(node.name)
+        return ask(node, facts, busy, wide) if why is None else f"op: {why}"
+    return asked
+
+
 class Support:
     """The accelerators by name, in order, and what each takes."""
 
     def __init__(self, spec: Any, gm: GraphModule) -> None:
+        refused: Mapping[str, str] = {}
+        if isinstance(spec, Refusing):
+            spec, refused = spec.spec, spec.why
         if isinstance(spec, Mapping):
             if not 0 < len(spec) <= _MOST_TARGETS:
                 raise UsageError(f"supported names {len(spec)} accelerators: name 1 to "
@@ -173,10 +221,15 @@ class Support:
         else:
             self.names = ("acc",)
             self._askers = [_one(spec, gm)]
+        if len(self._askers) == 1:
+            self.ask = self._askers[0]  # type: ignore[method-assign]
         self.plain = all(a is _default for a in self._askers)  # decides by what is known alone
+        if refused:
+            self.ask = _but(self.ask, refused)  # type: ignore[method-assign]
 
-    def ask(self, node: Node, facts: Facts | None, busy: str, wide: bool) -> tuple[int, str]:
-        """The accelerators that take it, as bits; with none, why the first refuses."""
+    def ask(self, node: Node, facts: Facts | None, busy: str, wide: bool) -> bool | int | str:
+        """True: every accelerator takes it; the accelerators that do, as bits; with none, why the
+        first refuses."""
         mask, why = 0, ""
         for at, asker in enumerate(self._askers):
             answer = asker(node, facts, busy, wide)
@@ -184,4 +237,4 @@ class Support:
                 mask |= 1 << at
             elif not why:
                 why = str(answer)
-        return mask, why
+        return True if not why else mask or why

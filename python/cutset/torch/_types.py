@@ -41,7 +41,7 @@ class Types:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.wide: set[int] = set()  # those of float64 and complex numbers
-        self._known: dict[Any, int] = {}
+        self.known: dict[Any, int] = {}  # by dtype and shape
 
     def of_meta(self, meta: dict[str, Any]) -> tuple[int, int]:
         """Of a node."""
@@ -55,18 +55,20 @@ class Types:
                 if value is None:
                     return self.UNKNOWN, NONE
         try:  # a tensor, or a TensorMetadata, which is a tuple
-            key = value.dtype, value.shape
+            return 0, self.of_tensor(value)
         except AttributeError:
             return self._of_other(value), NONE
-        try:
-            return 0, self._known[key]
-        except (KeyError, TypeError):  # symbolic sizes have no hash
-            return 0, self.of_tensor(value)
 
     def of_tensor(self, value: Any) -> int:
         """Of a tensor, or of what has its dtype and shape."""
+        try:
+            return self.known[value.dtype, value.shape]
+        except (KeyError, TypeError):  # new; symbolic sizes have no hash
+            return self._learn(value)
+
+    def _learn(self, value: Any) -> int:
         dtype, shape = value.dtype, tuple(map(_known_size, value.shape))
-        found = self._known.get((dtype, shape))
+        found = self.known.get((dtype, shape))
         if found is None:
             element = _ELEMENTS.get(dtype)
             found = NONE
@@ -75,7 +77,7 @@ class Types:
                 self.texts.append(f"{element}[{','.join(map(_spell_size, shape))}]")
                 if dtype in _WIDE:
                     self.wide.add(found)
-            self._known[dtype, shape] = found
+            self.known[dtype, shape] = found
         return found
 
     def _of_other(self, value: Any) -> int:

@@ -60,7 +60,8 @@ def partition(module: torch.jit.ScriptModule, *, supported: Supported = None,
     `groups`: names of nodes that share a part. `freeze`: attributes become constants first, in a
     copy. The mode (train or eval) is that of the module, and stays.
 
-    Raises BudgetError, GroupError, UsageError, ModelError; TypeError for what is no ScriptModule.
+    Raises BudgetError, GroupError, UsageError, ModelError (weights on the meta device are one; a
+    plan takes them); TypeError for what is no ScriptModule.
     UserWarning where no engine was made.
     """
     source, decided = _decide(
@@ -69,6 +70,7 @@ def partition(module: torch.jit.ScriptModule, *, supported: Supported = None,
         require_full_compilation=require_full_compilation, cpu_memory_budget=cpu_memory_budget,
         memory_factor=memory_factor, memory_base=memory_base, oversize=oversize,
         max_engines=max_engines, groups=groups)
+    source.check_weights()
     if not decided.engines:
         warnings.warn("no engine was made: every part runs in torch (plan.fallback says why)",
                       UserWarning, stacklevel=2)

@@ -2,13 +2,17 @@
 
 TorchScript hands lists, dicts, tuples and objects to Python as copies, so a list that two host
 parts share would become two. Between parts such a value therefore stays in a box: a module with one
-attribute, made and opened inside the graphs. Tensors, numbers, strings and their like need none.
+attribute, made and opened inside the graphs. Numbers, strings and their like need none, nor do
+tensors, but for one that may be undefined: Python has no value for that.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from ._source import Source
 
 _UNIT = torch._C.CompilationUnit()  # the types of boxes; they must outlive every graph
 _count = 0
@@ -52,6 +56,14 @@ class Box:
             self._put = torch._C._create_function_from_graph("box", graph)
         return self._put(value)
 
+    def recast(self, box: Box) -> Callable[[Any], Any]:
+        """Takes the same value from a box of this type into one of a wider type."""
+        graph = torch._C.Graph()
+        given = graph.addInput("box")
+        given.setType(self.type)
+        graph.registerOutput(box.wrap(graph, self.unwrap(graph, given)))
+        return torch._C._create_function_from_graph("recast", graph)
+
     @staticmethod
     def take(box: Any) -> Any:
         """What is in a box, as Python."""
@@ -82,12 +94,14 @@ class Box:
 class Boxes:
     """The boxes of one module, one a type."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._by_type: dict[str, list[Box]] = {}
 
-    def box(self, kind: torch._C.Type) -> Box | None:
-        """How to box a value of this type; None where it needs no box."""
-        if plain(kind):
+    def box(self, value: torch._C.Value) -> Box | None:
+        """How to box a value of the source; None where it needs no box."""
+        kind = value.type()
+        if plain(kind) and not self._source.may_miss(value):
             return None
         found = self._by_type.setdefault(str(kind), [])
         for box in found:
@@ -95,6 +109,13 @@ class Boxes:
                 return box
         found.append(Box(kind))
         return found[-1]
+
+    def recast(self, old: torch._C.Value, new: torch._C.Value) -> Callable[[Any], Any] | None:
+        """How a value becomes another of a wider type; None where it is passed as it is."""
+        here, there = self.box(old), self.box(new)
+        if here is there or there is None:
+            return None
+        return here.recast(there) if here else there.put
 
 
 def default(graph: torch._C.Graph, kind: torch._C.Type) -> torch._C.Value:

@@ -65,7 +65,7 @@ class _Maker:
         self.boxes_in: list[Box | None] = []
         given = []
         for value in inputs:
-            box = boxes.box(value.type()) if boxes else None
+            box = boxes.box(value) if boxes else None
             new = self.graph.addInput()
             new.setType(box.type if box else value.type())
             _rename(new, value)
@@ -144,7 +144,7 @@ class _Maker:
 
     def finish(self, outputs: Sequence[torch._C.Value]) -> list[Box | None]:
         """Registers the outputs, checks the graph."""
-        boxes = [self.boxes.box(value.type()) if self.boxes else None for value in outputs]
+        boxes = [self.boxes.box(value) if self.boxes else None for value in outputs]
         values = [self.value(value) for value in outputs]
         self.fixed = _is_fixed(self.graph, values, any(boxes))
         outs = [box.wrap(self.graph, value) if box else value

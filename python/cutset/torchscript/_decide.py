@@ -54,9 +54,8 @@ class Request:
         """Crosses and plans."""
         call = Call(words=OPTION_WORDS)
         model = self._cross(call)
-        plan = self._plan(call, model, self.budget.bytes)
-        if self.full:
-            self._require_one(call, model, plan)
+        plan = (self._full_plan(call, model) if self.full else
+                self._plan(call, model, self.budget.bytes))
         if self.budget.oversize == "keep":
             warn_oversized(plan, stacklevel=5)
         return plan
@@ -81,9 +80,9 @@ class Request:
         text = str(self.source.graph).encode("utf-8", "surrogateescape")
         allow, reasons, why = self._permits()
         sizes, storages = _storages(self.source)
-        schemas = sorted({_schema(node) for node in lines
-                          if not node.kind().startswith(("aten::", "prim::"))
-                          and str(node.schema()) != "(no schema)"})
+        schemas = sorted({str(node.schema()) for node in lines
+                          if not node.kind().startswith(("aten::", "prim::"))}
+                         - {"(no schema)"})
         keep = [ffi.new("char[]", text), ffi.new("uint32_t[]", allow),
                 ffi.new("char[]", _listed(reasons)), ffi.new("uint32_t[]", why),
                 ffi.new("int64_t[]", sizes), ffi.new("uint32_t[]", storages),
@@ -119,25 +118,35 @@ class Request:
 
     # ---- require_full_compilation ----
 
-    def _require_one(self, call: Call, model: Any, plan: Plan) -> None:
-        """One engine, and on the host nothing but the assembling of results."""
-        if plan.engines == 1 and not _host_nodes(self.source, plan):
-            return
-        free = plan if self.budget.bytes is None else self._plan(call, model, None)
+    def _full_plan(self, call: Call, model: Any) -> Plan:
+        """One engine, and on the host nothing but the assembling of results; or an error that says
+        what stands against it."""
+        free = self._plan(call, model, None)
         names = _host_nodes(self.source, free)
-        if names or free.engines != 1:
+        if not self._is_one(free):
             more = f", and {len(names) - 3} more" if len(names) > 3 else ""
             shown = ", ".join(names[:3])
             reason = f"these must stay on the host: {shown}{more}" if names else (
                 f"{free.engines} engines are needed" if free.engines else "nothing is supported")
             raise NotFullySupportedError(f"require_full_compilation, but {reason}: support all "
                                          "operators, or drop the option", nodes=names)
-        needed = max(part.host_build_bytes for part in free.parts)
+        if self.budget.bytes is None:
+            return free
+        try:
+            plan = self._plan(call, model, self.budget.bytes)
+            if self._is_one(plan):
+                return plan
+        except BudgetError:
+            pass
+        needed = max((part.host_build_bytes for part in free.parts), default=0)
         raise BudgetError(
             f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
             f"{self.budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
             atom=[name for part in free.parts for name in part.nodes], needed=needed,
             budget=self.budget.bytes)
+
+    def _is_one(self, plan: Plan) -> bool:
+        return not plan.parts or (plan.engines == 1 and not _host_nodes(self.source, plan))
 
 
 _ASSEMBLE = frozenset({"prim::TupleConstruct", "prim::ListConstruct", "prim::DictConstruct"})
@@ -177,12 +186,6 @@ def _checked(supported: Callable[[torch._C.Node], Any], node: torch._C.Node) -> 
                      "False, or a string that says why not", node=_name(node))
 
 
-def _schema(node: torch._C.Node) -> str:
-    """Its schema; a single result stands in brackets too, since it may have a name."""
-    head, _, result = str(node.schema()).rpartition(" -> ")
-    return f"{head} -> {result if result.startswith('(') else f'({result})'}"
-
-
 def _name(node: torch._C.Node) -> str | None:
     return next((value.debugName() for value in node.outputs()), None)
 
@@ -214,28 +217,13 @@ def _storages(source: Source) -> tuple[list[int], list[int]]:
     """The bytes of each storage; by line, which of them it reads."""
     sizes: list[int] = []
     places: dict[Any, int] = {}
-    rows = []
-    for node in source.lines:
-        row, value = NONE, None
-        if node.kind() == CONSTANT and node.output().type().kind() == "TensorType":
-            value = node.output().toIValue()
-        elif node.kind() == GETATTR:
-            path = source.path_of.get(node.output().unique())
-            if path is not None and _holds_tensor(node.output().type()):
-                value = source.attribute(path)
-        if isinstance(value, torch.Tensor):
-            key, size = _memory(value)
-            row = places.setdefault(key, len(sizes))
-            if row == len(sizes):
-                sizes.append(size)
-        rows.append(row)
+    rows = [NONE] * len(source.lines)
+    for line, _, value in source.weights():
+        key, size = _memory(value)
+        rows[line] = places.setdefault(key, len(sizes))
+        if rows[line] == len(sizes):
+            sizes.append(size)
     return sizes, rows
-
-
-def _holds_tensor(kind: torch._C.Type) -> bool:
-    if kind.kind() == "OptionalType":
-        kind = kind.getElementType()
-    return kind.kind() == "TensorType"
 
 
 def _memory(tensor: torch.Tensor) -> tuple[Any, int]:

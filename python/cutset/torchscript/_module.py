@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .._errors import UsageError
+from .._errors import ModelError, UsageError
 from .._plan import Plan
 from ._boxes import Box
 from ._parts import Attributes, Branches, duplicate
@@ -41,6 +41,10 @@ class PartitionedModule(nn.Module):
         slots: dict[Path, tuple[dict[str, Any], str]] = {}
         _mirror(self, original, set(original.state_dict(keep_vars=True)), (), slots)
         program = Program(source, plan, Attributes(source, slots))
+        taken = next(filter(self._modules.__contains__, program.children), None)
+        if taken is not None:
+            raise ModelError(f"the module has a child {taken!r}, which is the name of a part: "
+                             "rename it", node=taken)
         self.__dict__.update(_original=original, _plan=plan, _source=source, _freeze=freeze,
                              _slots=slots, _program=program, _made=dict(program.children))
         self._modules.update(program.children)

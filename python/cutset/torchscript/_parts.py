@@ -20,6 +20,7 @@ from ._source import Path, Source, holder
 
 Key = int | Path
 Read = Callable[[Path], Any]
+Recast = Callable[[Any], Any] | None
 
 
 class Attributes:
@@ -173,16 +174,18 @@ class Branches(nn.Module):
     """A `prim::If` on the host: runs the parts of the branch that its condition names.
 
     `keys`, `boxes_in`: of what it takes. `first`: a part that repeats what the condition and the
-    branches need, and the keys of what it makes. `children`: those of the whole.
+    branches need, and the keys of what it makes. `recasts`: by branch and result, how it gets the
+    type that the whole has for it. `children`: those of the whole.
     """
 
     def __init__(self, name: str, keys: Sequence[Key], boxes_in: Sequence[Box | None],
                  boxes_out: Sequence[Box | None], condition: Key, blocks: tuple[Block, Block],
+                 recasts: Sequence[Sequence[Recast]],
                  first: tuple[Part, tuple[Key, ...]] | None,
                  shown: Callable[[], torch._C.Graph]) -> None:
         super().__init__()
         self._name, self._keys, self._condition, self._blocks = name, keys, condition, blocks
-        self._boxes_in, self._boxes_out = boxes_in, boxes_out
+        self._boxes_in, self._boxes_out, self._recasts = boxes_in, boxes_out, recasts
         self.boxed = any(boxes_in) or any(boxes_out)
         self._first = None if first is None else (first,)  # in a tuple: no child of its own
         self._shown, self._graph = shown, None
@@ -203,9 +206,11 @@ class Branches(nn.Module):
             part, keys = self._first[0]
             made = part(*inputs, boxed=True)
             values.update(zip(keys, (made,) if len(keys) == 1 else made))
-        block = self._blocks[0 if values[self._condition] else 1]
+        branch = 0 if values[self._condition] else 1
+        block = self._blocks[branch]
         block.run(self._children, values)
-        made = tuple(values[key] for key in block.outputs)
+        made = tuple(recast(values[key]) if recast else values[key]
+                     for key, recast in zip(block.outputs, self._recasts[branch]))
         if self.boxed and not boxed:
             made = tuple(leave_all(made, self._boxes_out))
         return made[0] if len(made) == 1 else made or None

@@ -20,7 +20,7 @@ class Program:
     """The children by name, the top block, and how arguments come in."""
 
     def __init__(self, source: Source, plan: Plan, attributes: Attributes) -> None:
-        self.source, self.attributes, self.boxes = source, attributes, Boxes()
+        self.source, self.attributes, self.boxes = source, attributes, Boxes(source)
         self.children: dict[str, nn.Module] = {}  # in the order of the plan
         self._parts: dict[str, list[Any]] = {}
         for part in plan.parts:
@@ -28,10 +28,10 @@ class Program:
             self.children[_child(part)] = nn.Module()  # keeps its place
         self._by_key = {source.key(value): value for value in source.values.values()}
         self.inputs = [source.key(value) for value in source.inputs]
-        self.boxes_in = [self.boxes.box(value.type()) for value in source.inputs]
+        self.boxes_in = [self.boxes.box(value) for value in source.inputs]
         self._numbers = [{"FloatType": float, "ComplexType": complex}.get(value.type().kind())
                          for value in source.inputs]
-        self.boxes_out = [self.boxes.box(value.type()) for value in source.outputs]
+        self.boxes_out = [self.boxes.box(value) for value in source.outputs]
         self.top = self._block("", frozenset(self.inputs), source.outputs)
 
     # ---- arguments ----
@@ -115,14 +115,14 @@ class Program:
         for found in own:
             drops[last[found]].append(found)
         return tuple(Step(name, tuple(map(key, inputs)), tuple(map(key, outs)),
-                          tuple(box(value.type()) for value in inputs),
-                          tuple(box(value.type()) for value in outs), tuple(drop))
+                          tuple(box(value) for value in inputs),
+                          tuple(box(value) for value in outs), tuple(drop))
                      for (name, inputs, outs), drop in zip(steps, drops))
 
     def _load(self, value: torch._C.Value) -> Callable[[], Any]:
         """How a value that no part makes comes to be."""
         source, node = self.source, value.node()
-        box = self.boxes.box(value.type())
+        box = self.boxes.box(value)
         path = source.path_of.get(value.unique())
         if path is not None:
             if box is None:
@@ -157,11 +157,13 @@ class Program:
         node, key = self.source.lines[line], self.source.key
         copied = {key(value): value for at in copies for value in self.source.lines[at].outputs()}
         places = [value.offset() for value in outs]
-        blocks = []
+        blocks, recasts = [], []
         for at, inner in enumerate(node.blocks()):
             given = list(inner.outputs())
-            blocks.append(self._block(f"{number}.{at}", there.union(copied),
-                                      [given[i] for i in places]))
+            results = [given[i] for i in places]
+            blocks.append(self._block(f"{number}.{at}", there.union(copied), results))
+            recasts.append([self.boxes.recast(value, out)
+                            for value, out in zip(results, outs)])
         read = [key(node.input())]
         for block in blocks:
             read += [found for step in block.steps for found in step.inputs]
@@ -178,8 +180,9 @@ class Program:
                 map(key, wanted))
         box = self.boxes.box
         self.children[name] = Branches(
-            name, tuple(takes), tuple(box(value.type()) for value in values),
-            tuple(box(value.type()) for value in outs), read[0], (blocks[0], blocks[1]), first,
+            name, tuple(takes), tuple(box(value) for value in values),
+            tuple(box(value) for value in outs), read[0], (blocks[0], blocks[1]),
+            recasts, first,
             partial(self._shown, [line, *copies], values, outs, self.attributes.read))
         return values
 

@@ -21,6 +21,9 @@ Path = tuple[str, ...]
 CONSTANT, GETATTR, SETATTR = "prim::Constant", "prim::GetAttr", "prim::SetAttr"
 UNINITIALIZED = "prim::Uninitialized"
 ENTER, EXIT = "prim::Enter", "prim::Exit"
+_VAGUE = ("_backward", "attention")  # in the kinds of operators with undefined results
+_PASSES = ("prim::TupleUnpack", "prim::TupleIndex", "prim::ListUnpack", "prim::If", "prim::Loop",
+           "aten::__getitem__")  # results are what others made
 
 
 def method_of(module: Any, method: Any) -> torch._C.ScriptMethod:
@@ -42,8 +45,17 @@ def frozen(module: torch.jit.ScriptModule, method: str) -> torch.jit.ScriptModul
     """A frozen copy: attributes become constants of the graph, with the same storage."""
     if getattr(module, "training", False):
         raise UsageError("freeze=True needs a module in evaluation mode: call module.eval() first")
+    for name, value in module.state_dict(keep_vars=True).items():
+        if value.is_meta:
+            raise on_meta(name)
     kept = [] if method == "forward" else [method]
     return torch.jit.freeze(module, preserved_attrs=kept, optimize_numerics=False)
+
+
+def on_meta(name: str) -> ModelError:
+    """The weight cannot be used."""
+    return ModelError(f"weight {name!r} is on the meta device, which holds no values: load it first "
+                      "(module.to_empty(device='cpu'), then load_state_dict)", node=name)
 
 
 def holder(module: torch.jit.ScriptModule, path: Path) -> torch._C.ScriptModule:
@@ -66,6 +78,18 @@ def walk(block: Any) -> Iterator[torch._C.Node]:
         blocks = [inner.nodes() for inner in node.blocks()]
         if blocks:
             stack.extend(reversed(blocks))
+
+
+def _vague(node: torch._C.Node) -> bool:
+    """May results of it be undefined tensors? As src/torch/parse.c has it."""
+    return node.outputsSize() > 1 and any(mark in node.kind() for mark in _VAGUE)
+
+
+def holds_tensor(kind: torch._C.Type) -> bool:
+    """Is it Tensor, or Tensor?"""
+    if kind.kind() == "OptionalType":
+        kind = kind.getElementType()
+    return kind.kind() == "TensorType"
 
 
 class Table(NamedTuple):
@@ -102,6 +126,7 @@ class Source:
         self.inputs = inputs[1:]
         self.outputs = list(self.graph.outputs())
         self.lines = list(walk(self.graph))
+        self._vague = any(map(_vague, self.lines))
         self.names: list[str | None] = [None] * len(self.lines)  # of nodes, by line
         self.line_of: dict[str, int] = {}
         self.values: dict[str, torch._C.Value] = {}
@@ -222,6 +247,29 @@ class Source:
     def attribute(self, path: Path) -> Any:
         """The attribute's value now, or the module for (). Containers come as copies."""
         return holder(self.module, path).getattr(path[-1]) if path else self.module._c
+
+    def may_miss(self, value: torch._C.Value) -> bool:
+        """May it be an undefined tensor?"""
+        node = value.node()
+        return (self._vague and holds_tensor(value.type())
+                and (_vague(node) or node.kind() in _PASSES))
+
+    def weights(self) -> Iterator[tuple[int, str, torch.Tensor]]:
+        """The tensors that lines read: line, name, tensor."""
+        for line, node in enumerate(self.lines):
+            if node.kind() not in (CONSTANT, GETATTR) or not holds_tensor(node.output().type()):
+                continue
+            path = self.path_of.get(node.output().unique())
+            value = (node.output().toIValue() if node.kind() == CONSTANT else
+                     None if path is None else self.attribute(path))
+            if isinstance(value, torch.Tensor):
+                yield line, ".".join(path or (node.output().debugName(),)), value
+
+    def check_weights(self) -> None:
+        """ModelError where parts could not run: a weight without values."""
+        for _, name, value in self.weights():
+            if value.is_meta:
+                raise on_meta(name)
 
     # ---- classes ----
 
