@@ -21,6 +21,7 @@
 
 #define KERNEL 2048
 #define WORK (1u << 26)
+#define APART 128             /* engines between two that go at once when filling */
 #define PUT_BACK (1u << 24) /* atoms looked at to put groups back */
 
 typedef enum way { ASAP, ALAP, FILL, FILL_BACK, WAYS } way;
@@ -218,9 +219,14 @@ static void demote_like(sieve *s, uint32_t slot, way how)
 {
     const uint64_t least = s->size[slot];
     const uint64_t goes = UINT64_MAX; /* in place of a size: the engine goes */
-    for (uint32_t k = 1; k <= s->engines; k++)
-        if (s->size[k - 1] != goes && is_short(s, k) && (how >= FILL || s->size[k] == least))
-            s->size[k] = goes;
+    const uint32_t apart = how < FILL ? 2 : APART;
+    uint32_t next = 0;
+    for (uint32_t i = 1; i <= s->engines; i++) {
+        const uint32_t k = how == FILL_BACK ? s->engines + 1 - i : i;
+        if (i < next || !is_short(s, k) || (how < FILL && s->size[k] != least)) continue;
+        s->size[k] = goes;
+        next = i + apart;
+    }
     bool some = false;
     for (uint32_t v = 0; v < s->a->n; v++) {
         const bool whole = how < FILL || s->l.lam[v] + s->l.mu[v] == s->l.r + 1;
