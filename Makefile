@@ -43,9 +43,10 @@ fuzz:
 	cmake --build --preset fuzz
 	set -e; for program in $$(find build/fuzz/tests -maxdepth 1 -name "fuzz_*" -perm -u+x | sort); do \
 		name=$${program##*/fuzz_}; \
-		mkdir -p build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+		seeds=tests/fuzz/corpus/$$name; [ -d $$seeds ] || seeds=tests/$$name; \
+		mkdir -p build/fuzz/corpus/$$name; \
 		$$program -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/$$name- \
-			build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+			build/fuzz/corpus/$$name $$seeds; \
 	done
 
 format:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -171,8 +172,11 @@ def test_a_difference_is_a_result(path):
     assert "does not load" in found.first_difference.why
 
 
-def test_inputs(path, tmp_path):
+def test_inputs(path, tmp_path, monkeypatch):
     split(path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     array = numpy.arange(2 * 64, dtype="float32").reshape(2, 64)
     numpy.save("x.npy", array)
     for value in (array, array.tolist() and numpy.asfortranarray(array), "x.npy", Path("x.npy")):
@@ -185,6 +189,8 @@ def test_inputs(path, tmp_path):
         with pytest.raises((cutset.UsageError, cutset.IoError)) as caught:
             cutset.verify("parts", inputs=bad)
         assert "\n" not in str(caught.value) and "--" not in str(caught.value)
+        assert str(temporary) not in f"{caught.value} {caught.value.path}"
+        assert not list(temporary.iterdir())
 
 
 def test_verify_refuses(path, tmp_path):

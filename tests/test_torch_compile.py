@@ -1,5 +1,6 @@
 """compile: engines of every backend equal eager, and what becomes of a part that one refuses."""
 import os
+import re
 import subprocess
 import sys
 import types
@@ -241,12 +242,96 @@ def test_without_onnxscript(monkeypatch):
 @pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
 def test_what_a_backend_refuses_goes_to_the_host(backend):
     model, x = Digamma(), torch.randn(3, 4)
-    with pytest.warns(UserWarning, match=r"refuses aten\.digamma\.default \(digamma\)") as seen:
+    refuses = r"refuses torch\.ops\.aten\.digamma\.default \(digamma\): .*digamma"
+    with pytest.warns(UserWarning, match=refuses) as seen:
         compiled = built(backend, model, (x,))
     assert len([w for w in seen if "refuses" in str(w.message)]) == 1
     on_host = {n for p in compiled.meta["cutset"].parts if p.target == "host" for n in p.nodes}
     assert {"digamma", "digamma_1"} <= on_host and "linear" not in on_host
+    why = {f.node: f.why for f in compiled.meta["cutset"].fallback}
+    assert why["digamma"] == why["digamma_1"] and why["digamma"].startswith(f"{backend}: ")
+    assert not compiled.meta["cutset"].options.pin
     assert_equal(compiled(x), model(x))
+
+
+class Refused(torch.nn.Module):
+    """An operator with getitems that OpenVINO lacks, and two that both backends lack."""
+
+    def forward(self, x):
+        return torch.special.i1e(torch.digamma(x.exp())), torch.mode(x.exp(), 1).values
+
+
+def test_openvino_says_which_operators():
+    with pytest.warns(UserWarning, match="refuses") as seen:
+        compiled = built("openvino", Refused(), (torch.randn(3, 4),))
+    said = " ".join(str(w.message) for w in seen)
+    for op in ("digamma.default", "special_i1e.default", "mode.default"):
+        assert re.search(rf"ops\.aten\.{op} \(\w+\): [^;]*aten\.{op};", said), (op, said)
+    assert "getitem" not in said
+    why = {f.node: f.why for f in compiled.meta["cutset"].fallback}
+    assert why["digamma"].endswith("aten.digamma.default") and why["mode"].endswith("mode.default")
+
+
+def test_each_refused_operator_has_its_own_reason(monkeypatch):
+    def build(name, part, inputs):
+        for node in part.graph.nodes:
+            if node.target in (aten.exp.default, aten.digamma.default):
+                raise RuntimeError(f"no\n{node.target} here, nor special_i1e.default nor "
+                                   "aten.exp.default nor aten.digamma.default")
+        return part
+
+    monkeypatch.setitem(_backends._OPENERS, "mine", lambda _: _backends.Backend("mine", build))
+    x = torch.randn(3, 4)
+    for supported in (None, {"a": None, "b": [aten.exp, aten.mode]}):
+        with pytest.warns(UserWarning) as seen:
+            compiled = built("mine", Refused(), (x,), supported=supported, pin={"mode": "host"})
+        said, = {str(w.message) for w in seen if "refuses" in str(w.message)}
+        assert "aten.exp.default (exp): RuntimeError: no aten.exp.default here" in said
+        assert "digamma.default (digamma): RuntimeError: no aten.digamma.default here" in said
+        plan = compiled.meta["cutset"]
+        why = {f.node: f.why for f in plan.fallback}
+        assert why["digamma"].startswith("mine: RuntimeError: no aten.digamma.default here")
+        assert why["exp"].startswith("mine: RuntimeError: no aten.exp.default here")
+        assert plan.options.pin == ("mode=host",)
+        for a, b in zip(compiled(x), Refused()(x)):
+            assert torch.equal(a, b)
+
+
+def test_a_refused_constant_expression_ends(monkeypatch):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(4))
+
+        def forward(self, x):
+            return (x + self.weight.sinh()).relu()
+
+    def build(name, part, inputs):
+        if any(n.target is aten.sinh.default for n in part.graph.nodes):
+            raise RuntimeError("no aten.sinh.default")
+        return part
+
+    monkeypatch.setitem(_backends._OPENERS, "mine", lambda _: _backends.Backend("mine", build))
+    x = torch.randn(3, 4)
+    model = Model()
+    with pytest.warns(UserWarning, match="no aten.sinh.default"):
+        compiled = built("mine", model, (x,))
+    assert_equal(compiled(x), model(x))
+    on_host = {n for p in compiled.meta["cutset"].parts if p.target == "host" for n in p.nodes}
+    assert "sinh" in on_host
+
+
+def test_a_refused_node_that_is_pinned_to_the_accelerator(monkeypatch):
+    def build(name, part, inputs):
+        if any(n.target is aten.digamma.default for n in part.graph.nodes):
+            raise RuntimeError("no digamma")
+        return part
+
+    monkeypatch.setitem(_backends._OPENERS, "mine", lambda _: _backends.Backend("mine", build))
+    pin = {"digamma": "acc", "digamma_1": "acc", "add_1": "acc", "linear_1": "acc"}
+    with pytest.warns(UserWarning, match="no digamma"), \
+            pytest.raises(cutset.Error, match="digamma.*no digamma: pin neither"):
+        built("mine", Digamma(), (torch.randn(3, 4),), pin=pin)
 
 
 def test_a_refused_part_that_must_not_be_moved(monkeypatch):
@@ -260,6 +345,7 @@ def test_a_refused_part_that_must_not_be_moved(monkeypatch):
             pytest.raises(cutset.NotFullySupportedError) as caught:
         built("mine", Digamma(), (torch.randn(3, 4),), require_full_compilation=True)
     assert set(caught.value.nodes) == {"digamma", "digamma_1"}
+    assert "digamma (mine: RuntimeError: no digamma)" in str(caught.value)
 
 
 def test_a_part_refused_for_no_operator(monkeypatch):
@@ -332,6 +418,10 @@ def test_callable_backend_that_gives_modules_or_fails():
         built(raises, model, (x,))
     with pytest.raises(cutset.UsageError, match="_run_on_acc_0.*callable"):
         built(lambda name, gm, inputs: None, model, (x,))
+    for wrong in (lambda gm, inputs: gm, lambda *, name: None):
+        with pytest.raises(cutset.UsageError, match=r"\(name, GraphModule, example_inputs\)"):
+            built(wrong, model, (x,))
+    assert_equal(built(lambda *given: given[1], model, (x,))(x), model(x))
 
 
 # ---- Torch-TensorRT, as its documented interface says ----
@@ -353,7 +443,7 @@ def test_tensorrt_stand_in(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_tensorrt", package)
     monkeypatch.setitem(sys.modules, "torch_tensorrt.dynamo", dynamo)
     model, x = Digamma(), torch.randn(3, 4)
-    with pytest.warns(UserWarning, match="refuses aten.digamma.default"):
+    with pytest.warns(UserWarning, match="refuses torch.ops.aten.digamma.default"):
         compiled = built("tensorrt", model, (x,))
     assert calls[-3:] == [[(3, 4)], [(3, 8)], [(3, 8)]]
     assert_equal(compiled(x), model(x))
@@ -368,9 +458,25 @@ def test_memory_budget_bounds_the_plan():
         compiled = built("eager", model, (x,), memory_budget=2 * one)
     assert compiled.meta["cutset"].engines == 2
     assert_equal(compiled(x), model(x))
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="memory_budget does nothing yet"):
         compiled = built("eager", model, (x,), memory_budget=one, cpu_memory_budget=4 * one)
     assert compiled.meta["cutset"].engines == 1
+    with pytest.warns(UserWarning, match="bounds the forecast"):
+        compiled = built("eager", model, (x,), memory_budget=one, cpu_memory_budget=None)
+    assert compiled.meta["cutset"].engines == 4
+    for wrong in ("x", 0, -2, 1.5):
+        with pytest.raises(cutset.UsageError, match="^memory_budget is"):
+            built("eager", model, (x,), memory_budget=wrong)
+
+
+def test_dryrun_gives_the_model_back(capsys, tmp_path):
+    model, x = Digamma(), torch.randn(3, 4)
+    for dryrun in (True, str(tmp_path / "report.txt")):
+        assert built("eager", model, (x,), dryrun=dryrun) is model
+        assert "Total Operators" in capsys.readouterr().out
+    program = torch.export.export(model, (x,))
+    assert cutset.torch.compile(program, backend="eager", dryrun=True) is program
+    assert not children(model)
 
 
 def test_cache(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def test_options_count(steps):
     nothing = support_overview(steps, supported=())
     assert (nothing.engines, nothing.coverage, nothing.engine_ops) == (0, 0.0, ())
     assert nothing.recommendations == ()
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"support_overview\(\).*no_such_option"):
         support_overview(steps, no_such_option=1)
     with pytest.raises(ValueError):
         support_overview(torch.nn.Linear(1, 1))
@@ -127,6 +127,74 @@ def test_what_does_not_count(steps):
     o = support_overview(torch.export.export(Views(), (torch.ones(4, 3),)))
     assert o.total == o.engine_ops[0] == 6  # split, two getitems, two views, add
     assert o.recommendations == ((2, 1),)  # split and add
+
+
+class Sorted(torch.nn.Module):
+    """Three linear layers, a sort between, and a size that crosses."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x):
+        v, i = torch.sort(self.layers[0](x).sigmoid(), 1)
+        v = v.view(x.shape[0], 16)
+        return self.layers[2](self.layers[1](v)).relu() + x.shape[0], i
+
+
+def test_text_with_sizes_getitems_and_a_budget():
+    program = torch.export.export(Sorted(), (torch.randn(3, 16),),
+                                  dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    need = 4 * (16 * 16 + 16) * 4
+    o = support_overview(program, torch_executed_ops=["aten::sort"], cpu_memory_budget=need,
+                         supported={"first": None, "second": None})
+    text = str(o)
+    assert o.engines == 3
+    assert "  Node: _operator.getitem, getitem_1: goes where sort goes\n" in text
+    assert text.count("in torch_executed_ops") == 1
+    assert re.search(r"Engine Outputs: List\[int, Tensor: \(\w+, 16\)@float32\]", text)
+    assert f"Budget of an engine: {need} bytes" in text
+    assert [int(n) for n in re.findall(r"Bytes to build it: (\d+)", text)] == [
+        p.host_build_bytes for p in o.plan.parts if p.target != "host"]
+    assert re.findall(r"Accelerator: (\w+)", text) == ["first"] * 3
+    assert "Number of Operators in Engine: 3 (2 for min_block_size)" in text
+    assert "For minimal" not in text and "1 engines" not in text  # the budget forces three
+    for (size, engines), demoted in zip(o.recommendations, o.demoted, strict=True):
+        less = cutset.torch.plan(
+            program, torch_executed_ops=["aten::sort"], cpu_memory_budget=need,
+            supported={"first": None, "second": None}, min_block_size=size)
+        held = sum(len(p.nodes) for p in less.parts if p.target != "host")
+        assert (engines, demoted) == (less.engines, sum(o.engine_ops) - held)
+        if size > 1:
+            assert demoted and f"min_block_size={size} leaves {engines} engine" in text
+            assert f": {demoted} more operator" in text
+    one = str(support_overview(program, torch_executed_ops=["aten::sort"], max_engines=1))
+    assert "more than 1 engine\n" in one and "1 engines" not in one
+    free = str(support_overview(program, torch_executed_ops=["aten::sort"]))
+    assert "Budget" not in free and "Accelerator" not in free and "For minimal" in free
+    assert "more operators on the host" in free
+
+
+def test_a_size_without_meta_is_a_number():
+    class Sized(torch.nn.Module):
+        def forward(self, x):
+            return torch.cos(torch.sin(x) + x.size(0))
+
+    text = str(support_overview(torch.fx.symbolic_trace(Sized()), torch_executed_ops=["size"]))
+    assert re.search(r"Engine Inputs: List\[(Tensor, number|number, Tensor)\]", text)
+
+
+def test_dryrun_of_what_must_be_full_shows_first(steps, capsys, tmp_path):
+    path = tmp_path / "report.txt"
+    with pytest.raises(cutset.NotFullySupportedError):
+        partition(steps, dryrun=str(path), require_full_compilation=True, min_block_size=9, **HOST)
+    assert capsys.readouterr().out == str(support_overview(steps, **HOST)) + "\n"
+    assert path.exists()
+    program = torch.export.export(Sorted(), (torch.randn(3, 16),))
+    need = 4 * (16 * 16 + 16) * 4
+    with pytest.raises(cutset.BudgetError, match="require_full_compilation"):
+        partition(program, dryrun=True, require_full_compilation=True, cpu_memory_budget=need)
+    assert "Engine #3" in capsys.readouterr().out
 
 
 def test_dryrun(steps, capsys, tmp_path):

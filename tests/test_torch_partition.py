@@ -919,7 +919,8 @@ def test_tuple_inputs():
 
 def test_names_of_operators():
     gm = exported(ConvBnRelu(), (torch.rand(2, 3, 4, 4),))
-    for name in (A.relu.default, A.relu, "torch.ops.aten.relu.default"):
+    for name in (A.relu.default, A.relu, "torch.ops.aten.relu.default", "aten::relu", "aten.relu",
+                 "aten::relu.default", "aten.relu.default"):
         assert counted(cut(gm, supported=[name])) == 2
         assert counted(cut(gm, torch_executed_ops={name})) == 2
     fx = symbolic_trace(Net().eval())
@@ -927,9 +928,20 @@ def test_names_of_operators():
         assert counted(cut(fx, supported=[name])) >= 1, name
 
 
+def test_a_bare_operator_is_no_collection():
+    for bare in (A.relu, A.relu.default):
+        for what in ("supported", "torch_executed_ops", "non_compute_ops"):
+            said = str(refused(cutset.UsageError, **{what: bare}))
+            assert f"give a list, {what}=[torch.ops.{bare}]" in said
+        refused(cutset.UsageError, supported={"a": bare})
+
+
 def test_torch_executed_modules():
     gm = exported(Net(), (torch.rand(2, 3, 16, 16),))
-    for name in (torch.nn.Conv2d, "torch.nn.modules.conv.Conv2d"):
+    said = str(refused(cutset.UsageError, torch_executed_modules=[torch.nn.Sequential(
+        torch.nn.ReLU())]))
+    assert "class Sequential" in said and "(0)" not in said
+    for name in (torch.nn.Conv2d, "torch.nn.modules.conv.Conv2d", "torch.nn.Conv2d"):
         result = cut(gm, torch_executed_modules=[name])
         assert {f.node for f in result.meta["cutset"].fallback} == {"conv2d", "conv2d_1"}
     fx = symbolic_trace(Net().eval())
@@ -1084,15 +1096,18 @@ class Held(torch.nn.Module):
 
 
 def held():
-    """x, inner.weight, table, relu(x), add(relu, table), its neg(), inner(neg), output, by name."""
+    """x, inner.weight, table, relu(x), add(relu, table), its neg(), inner(neg), inner.weight once
+    more, output; by name."""
     graph = torch.fx.Graph()
     x, w, t = graph.placeholder("x"), graph.get_attr("inner.weight"), graph.get_attr("table")
     f = graph.call_function(torch.relu, (x,))
     g = graph.call_function(torch.add, (f, t))
     m = graph.call_method("neg", (g,))
     c = graph.call_module("inner", (m,))
-    out = graph.output((c, w))
-    return torch.fx.GraphModule(Held(), graph), dict(x=x, w=w, t=t, f=f, g=g, m=m, c=c, out=out)
+    again = graph.get_attr("inner.weight")
+    out = graph.output((c, w, again))
+    return torch.fx.GraphModule(Held(), graph), dict(x=x, w=w, t=t, f=f, g=g, m=m, c=c,
+                                                     again=again, out=out)
 
 
 def elsewhere():
@@ -1103,6 +1118,7 @@ def unlisted(gm, node):
     gm.graph._find_nodes_lookup_table.remove(node)
 
 
+EACH = ("x", "w", "t", "f", "g", "m", "c", "again", "out")
 # One for each condition of Graph.lint(), at each kind of node that it can break at.
 UNLINTED = {
     "unknown kind": lambda gm, n: setattr(n["m"], "op", "call_magic"),
@@ -1113,12 +1129,12 @@ UNLINTED = {
     "a weight read before made": lambda gm, n: n["g"].append(n["t"]),
     "a value of another graph": lambda gm, n: setattr(n["f"], "args", (elsewhere(),)),
     "a default that is made later": lambda gm, n: setattr(n["x"], "args", (n["g"],)),
-    "a weight that reads what is made later": lambda gm, n: setattr(n["w"], "args", (n["g"],)),
+    **{f"{k}, which reads what is made later": lambda gm, n, k=k: setattr(n[k], "args", (n["out"],))
+       for k in ("w", "again")},
     "a result of another graph": lambda gm, n: setattr(n["out"], "args", (elsewhere(),)),
-    **{f"{k} of another graph": lambda gm, n, k=k: setattr(n[k], "graph", elsewhere().graph)
-       for k in ("x", "w", "t", "f", "m", "c", "out")},
-    **{f"{k} is not found": lambda gm, n, k=k: unlisted(gm, n[k])
-       for k in ("x", "w", "t", "f", "g", "m", "c", "out")},
+    **{f"{k} of another graph": lambda gm, n, k=k: object.__setattr__(  # found in gm's all the same
+        n[k], "graph", elsewhere().graph) for k in EACH},
+    **{f"{k} is not found": lambda gm, n, k=k: unlisted(gm, n[k]) for k in EACH},
     "a function that cannot be called": lambda gm, n: setattr(n["f"], "target", "relu"),
     "a second function that cannot be": lambda gm, n: setattr(n["g"], "target", 7),
     **{f"{k} is named by no string": lambda gm, n, k=k: setattr(n[k], "target", torch.relu)

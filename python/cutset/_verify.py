@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _options
-from ._errors import UsageError
+from ._errors import Error, UsageError
 from ._lib import Call, encode, ffi, lib, strings
 from ._model import PathLike, spell_shapes
 from ._plan import Record
@@ -57,7 +57,7 @@ def _installed_runtime() -> str | None:
 
 
 def _save_inputs(inputs: Any, folder: str) -> list[str]:
-    """`NAME=file.npy` for each: arrays are saved, paths stay as they are."""
+    """`NAME=file.npy` for each: arrays are saved in `folder`, paths stay as they are."""
     if not isinstance(inputs, Mapping):
         raise UsageError(f"inputs is {type(inputs).__name__}: give a dict by name")
     found = []
@@ -136,7 +136,13 @@ def verify(dir: PathLike, *, seed: int = 0, runs: int = 1,
         status = lib.cutset_verify(encode(place, "dir"), opts, call.write, call.payload, call.err)
     text = call.taken()
     if status != lib.CUTSET_NO:
-        call.check(status)
+        try:
+            call.check(status)
+        except Error as error:  # the folder is gone, the caller knows the inputs by name
+            error.message = re.sub(rf"=?{re.escape(folder)}\S*?\.npy", "", error.message)
+            error.args = (error.message,)
+            error.path = None if (error.path or "").startswith(folder) else error.path
+            raise
     message = ffi.string(call.err.message).decode("utf-8", "backslashreplace") if status else ""
     report = json.loads(text) if text else {}
     first = _difference(report)

@@ -12,7 +12,9 @@
  * back one by one and sifted again, as long as that gains. An engine with an exempt atom is never
  * short. Small graphs do not come here: small.c is exact.
  *
- * Each round demotes something, so they end. Cost: O(rounds (n + m) log n); above WORK atoms in
+ * Each round demotes something, so they end. Cost: O(rounds (n + m) log n). Above KERNEL atoms a
+ * round by levels takes all engines of the least size that do not stand in a row, so rounds do not
+ * grow with the graph; filling does not, it would keep a tenth fewer nodes. Above WORK atoms in
  * all, a round demotes every short engine at once. The exact rule looks at up to KERNEL atoms.
  */
 #include <string.h>
@@ -21,7 +23,6 @@
 
 #define KERNEL 2048
 #define WORK (1u << 26)
-#define APART 128             /* engines between two that go at once when filling */
 #define PUT_BACK (1u << 24) /* atoms looked at to put groups back */
 
 typedef enum way { ASAP, ALAP, FILL, FILL_BACK, WAYS } way;
@@ -213,28 +214,16 @@ static void demote_engine(sieve *s, uint32_t slot, way how)
             }
 }
 
-/* Large graphs: with `slot` go the other short engines like it (as small, or when filling any), but
- * no two in a row, since what one leaves behind may make the next large enough. */
-static void demote_like(sieve *s, uint32_t slot, way how)
+/* Every short engine as small as `slot`, but no two in a row, since what one leaves behind may make
+ * the next large enough. */
+static void demote_like(sieve *s, uint32_t slot)
 {
     const uint64_t least = s->size[slot];
-    const uint64_t goes = UINT64_MAX; /* in place of a size: the engine goes */
-    const uint32_t apart = how < FILL ? 2 : APART;
-    uint32_t next = 0;
-    for (uint32_t i = 1; i <= s->engines; i++) {
-        const uint32_t k = how == FILL_BACK ? s->engines + 1 - i : i;
-        if (i < next || !is_short(s, k) || (how < FILL && s->size[k] != least)) continue;
-        s->size[k] = goes;
-        next = i + apart;
-    }
-    bool some = false;
-    for (uint32_t v = 0; v < s->a->n; v++) {
-        const bool whole = how < FILL || s->l.lam[v] + s->l.mu[v] == s->l.r + 1;
-        if (!s->slot[v] || s->size[s->slot[v]] != goes || !whole) continue;
-        s->target[v] = CS_HOST;
-        some = true;
-    }
-    if (!some) demote_engine(s, slot, how);
+    const uint64_t goes = UINT64_MAX; /* in place of the size */
+    for (uint32_t k = 1; k <= s->engines; k++)
+        if (s->size[k] == least && s->size[k - 1] != goes && is_short(s, k)) s->size[k] = goes;
+    for (uint32_t v = 0; v < s->a->n; v++)
+        if (s->slot[v] && s->size[s->slot[v]] == goes) s->target[v] = CS_HOST;
 }
 
 static void demote_all_short(sieve *s)
@@ -250,8 +239,8 @@ static bool sift(sieve *s, way how)
         if (!label(s, how)) return false;
         measure(s);
         uint32_t slot = choose(s, how);
-        if (slot && s->a->n > KERNEL)
-            demote_like(s, slot, how);
+        if (slot && how < FILL && s->a->n > KERNEL)
+            demote_like(s, slot);
         else if (slot && s->work < WORK)
             demote_engine(s, slot, how);
         else if (slot)

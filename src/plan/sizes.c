@@ -43,8 +43,9 @@ static cutset_status send_marked(cs_work *w, const cs_atoms *a, const bool *demo
             s = rule == CS_RULE_SIZE
                     ? cs_words(w, &why, err, "no engine of %lld nodes or more can hold it",
                                (long long)w->opts->min_nodes)
-                    : cs_words(w, &why, err, "with it there would be more than %lld engines",
-                               (long long)w->opts->max_engines);
+                    : cs_words(w, &why, err, "with it there would be more than %lld engine%s",
+                               (long long)w->opts->max_engines,
+                               w->opts->max_engines == 1 ? "" : "s");
         if (!s) send(w, a, v, rule, why);
         *changed = true;
     }

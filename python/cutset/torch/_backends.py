@@ -303,7 +303,10 @@ def _open_openvino(_: Any) -> Backend:
         with warnings.catch_warnings(), _quiet(None):
             warnings.simplefilter("ignore")
             decoded = decoder.from_exported_program(program)  # has to outlive the conversion
-            model = reader.convert(reader.load(decoded))
+            try:
+                model = reader.convert(reader.load(decoded))
+            except frontend.OpConversionFailure as error:
+                raise RuntimeError(_summary(str(error))) from None
         # Some processors would compute in bf16, far from what eager gives.
         compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
@@ -315,6 +318,14 @@ def _open_openvino(_: Any) -> Backend:
 
     return Backend("openvino", build, all_but(
         *_COMPLEX, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2))
+
+
+def _summary(text: str) -> str:
+    """The line that counts of a failed conversion's report: the operators that have no rule; what
+    else failed did so after them."""
+    lines = [line.removeprefix("-- ") for line in text.rpartition("Summary:")[2].splitlines()
+             if line.strip()]
+    return next((line for line in lines if "No conversion rule" in line), " ".join(lines))
 
 
 # ---- tensorrt ----

@@ -7,9 +7,9 @@
 4. A backend may refuse a part. The operators to blame are then looked for: those that the backend's
    message names first, each on its own. `supported` refuses them from then on, in the backend's
    words, and the graph is planned again; parts that come out as before keep their engines. A
-   constant expression is not asked about: it is pinned to the host when it is refused again. Every
-   round takes a node from the engines, so this ends. Where no operator is to blame alone, compile
-   raises.
+   constant expression stays with its readers whatever `supported` says, so when it is refused again
+   they are refused too. Every round refuses another node, so this ends. Where no operator is to
+   blame alone, compile raises.
 """
 from __future__ import annotations
 
@@ -70,11 +70,10 @@ def compile(model: torch.nn.Module | ExportedProgram, args: Sequence[Any] = (),
         refused = _build_all(result, chosen, engines, args, kwargs)
         if not refused:
             return result
+        known = frozenset(refusals)
         for part, inputs, error in refused:
-            for name, why in _blame(result, part, inputs, error, chosen).items():
-                if name in refusals:
-                    options["pin"] = {**(options.get("pin") or {}), name: "host"}
-                refusals[name] = why
+            for node, why in _blame(result, part, inputs, error, chosen).items():
+                refusals.update(dict.fromkeys(_refused_with(node, known, why), why))
 
 
 def _take_budget(size: Any, options: dict[str, Any]) -> None:
@@ -220,7 +219,7 @@ def _same(part: GraphModule) -> tuple[Any, ...]:
 # ---- refusals ----
 
 def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Exception,
-           backend: _backends.Backend) -> dict[str, str]:
+           backend: _backends.Backend) -> dict[Node, str]:
     """The nodes that the backend refuses alone, each with its words; raises where it takes all."""
     said: dict[Any, str | None] = {}
     for group in _suspects(part, error):
@@ -234,11 +233,22 @@ def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Excepti
                 ops.setdefault(_op_name(node), f"{_op_name(node)} ({node.name}): {why}")
             warnings.warn(f"backend {backend.name!r} refuses {'; '.join(ops.values())}; on the "
                           "host", UserWarning, stacklevel=3)
-            return {n.name: f"{backend.name}: {why}" for n, why in nodes.items()}
+            return {n: f"{backend.name}: {why}" for n, why in nodes.items()}
     name = next(n for n, p in gm.named_children() if p is part)
     raise Error(f"{name}: backend {backend.name!r} refuses it, though it takes each of its "
                 f"operators alone: {_said(error)}; keep some on the host with torch_executed_ops",
                 node=name) from error
+
+
+def _refused_with(node: Node, known: frozenset[str], why: str) -> list[str]:
+    """The node; where it was refused before, the nearest readers that were not."""
+    level = [node]
+    while all(n.name in known for n in level):
+        level = list(dict.fromkeys(u for n in level for u in n.users if u.op != "output"))
+        if not level:
+            raise Error(f"{node.name} cannot be kept from the engines, {why}: pin neither it nor "
+                        "what reads it to an accelerator", node=node.name)
+    return [n.name for n in level]
 
 
 def _suspects(part: GraphModule, error: BaseException) -> Iterator[list[Node]]:

@@ -11,7 +11,9 @@ here: constant expressions are only told apart from the nodes that `supported` i
 the rule of src/graph/arrays.c. `Crossing.nodes[i]` is node i of the library's model: the call nodes
 in program order.
 
-Cost: linear; about 5 us a node, lint included, beside what `supported` and the planner take.
+`lint` itself is asked only where the first pass finds something wrong, for what it says.
+
+Cost: linear; about 5 us a node, beside what `supported` and the planner take.
 """
 from __future__ import annotations
 
