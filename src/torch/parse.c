@@ -189,50 +189,6 @@ static uint32_t first_vague(cs_span op)
     return CS_NONE;
 }
 
-/* Constructs of plain graphs of which no schema tells anything: what they do is unknown. */
-static const char *const opaque[] = {
-    "prim::AutogradAdd",
-    "prim::AutogradAllNonZero",
-    "prim::AutogradAllZero",
-    "prim::AutogradAnyNonZero",
-    "prim::AutogradZero",
-    "prim::BroadcastSizes",
-    "prim::Closure",
-    "prim::CreateObject",
-    "prim::EmptyListLiteral",
-    "prim::Enter",
-    "prim::Exit",
-    "prim::HasAttr",
-    "prim::IfThenElse",
-    "prim::IgnoredPythonOp",
-    "prim::MMBatchSide",
-    "prim::MMTreeReduce",
-    "prim::ModuleContainerIndex",
-    "prim::PythonOp",
-    "prim::ReductionSizes",
-    "prim::VarConcat",
-    "prim::VarStack",
-    "prim::annotate",
-    "prim::awaitable",
-    "prim::awaitable_nowait",
-    "prim::awaitable_wait",
-    "prim::fork",
-    "prim::grad",
-    "prim::profile",
-    "prim::profile_ivalue",
-    "prim::requires_grad",
-    "prim::rpc_async",
-    "prim::rpc_remote",
-    "prim::rpc_sync",
-};
-
-static bool is_known(cs_span op)
-{
-    for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++)
-        if (cs_span_is(op, opaque[i])) return true;
-    return kind_of(op) != CS_TS_OPERATOR || cs_schemas_has(op);
-}
-
 static cutset_status check_op(reader *r, const char *at, cs_span op)
 {
     static const char *const calls[] = {"prim::CallMethod", "prim::CallFunction"};
@@ -244,7 +200,8 @@ static cutset_status check_op(reader *r, const char *at, cs_span op)
                                  calls[i]);
     if (!memchr(op.at, ':', op.len))
         return cs_scan_fault(&r->c, at, "'%.*s' is no operator: write namespace::name", CS_FMT(op));
-    if (op.len > 6 && memcmp(op.at, "prim::", 6) == 0 && !is_known(op))
+    if (op.len > 6 && memcmp(op.at, "prim::", 6) == 0 && kind_of(op) == CS_TS_OPERATOR &&
+        !cs_schemas_has(op))
         return cs_scan_fault(&r->c, at,
                              "%.*s is no known construct: print the graph before it is "
                              "transformed",

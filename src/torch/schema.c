@@ -221,7 +221,49 @@ static const char *find_row(cs_span name)
     return NULL;
 }
 
-bool cs_schemas_has(cs_span op) { return find_row(op) != NULL; }
+/* Constructs of plain graphs of which no schema tells anything: what they do is unknown. */
+static const char *const opaque[] = {
+    "prim::AutogradAdd",
+    "prim::AutogradAllNonZero",
+    "prim::AutogradAllZero",
+    "prim::AutogradAnyNonZero",
+    "prim::AutogradZero",
+    "prim::BroadcastSizes",
+    "prim::Closure",
+    "prim::CreateObject",
+    "prim::EmptyListLiteral",
+    "prim::Enter",
+    "prim::Exit",
+    "prim::HasAttr",
+    "prim::IfThenElse",
+    "prim::IgnoredPythonOp",
+    "prim::MMBatchSide",
+    "prim::MMTreeReduce",
+    "prim::ModuleContainerIndex",
+    "prim::PythonOp",
+    "prim::ReductionSizes",
+    "prim::VarConcat",
+    "prim::VarStack",
+    "prim::annotate",
+    "prim::awaitable",
+    "prim::awaitable_nowait",
+    "prim::awaitable_wait",
+    "prim::fork",
+    "prim::grad",
+    "prim::profile",
+    "prim::profile_ivalue",
+    "prim::requires_grad",
+    "prim::rpc_async",
+    "prim::rpc_remote",
+    "prim::rpc_sync",
+};
+
+bool cs_schemas_has(cs_span op)
+{
+    for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++)
+        if (cs_span_is(op, opaque[i])) return true;
+    return find_row(op) != NULL;
+}
 
 static cutset_status parse_row(cs_schemas *t, const char *text, cs_op *op)
 {

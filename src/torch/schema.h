@@ -45,7 +45,7 @@ typedef struct cs_schemas {
 cutset_status cs_schemas_init(cs_schemas *t, cs_script *s, size_t n, const char *texts,
                               cutset_error *err);
 void cs_schemas_fini(cs_schemas *t);
-/* Is it in the table? */
+/* Is it in the table, or a construct of plain graphs of which no schema tells anything? */
 bool cs_schemas_has(cs_span op);
 /* The operator of that name; NULL: no memory. It lasts until the next call. */
 const cs_op *cs_schemas_find(cs_schemas *t, const cs_script *s, cs_str op);

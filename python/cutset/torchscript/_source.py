@@ -54,8 +54,8 @@ def frozen(module: torch.jit.ScriptModule, method: str) -> torch.jit.ScriptModul
 
 def on_meta(name: str) -> ModelError:
     """The weight cannot be used."""
-    return ModelError(f"weight {name!r} is on the meta device, which holds no values: load it first "
-                      "(module.to_empty(device='cpu'), then load_state_dict)", node=name)
+    return ModelError(f"weight {name!r} is on the meta device, which holds no values: load it "
+                      "first (module.to_empty(device='cpu'), then load_state_dict)", node=name)
 
 
 def holder(module: torch.jit.ScriptModule, path: Path) -> torch._C.ScriptModule:
