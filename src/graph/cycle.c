@@ -131,11 +131,8 @@ static cutset_status report(const struct search *s, cutset_error *err)
     }
     cs_fail_at(err, CUTSET_BAD, g->nodes.at[first].offset, "cycle: %s: remove one of these edges",
                text);
-    for (uint32_t i = 0, node = first; i < len; i++, node = s->next[node]) {
-        char buffer[16];
-        cs_span label = cs_node_label(g, node, buffer);
-        cs_error_name(err, label.at, label.len);
-    }
+    for (uint32_t i = 0, node = first; i < len; i++, node = s->next[node])
+        cs_error_node(err, g, node);
     return CUTSET_BAD;
 }
 

@@ -30,7 +30,8 @@ struct work {
     uint32_t *read_by;  /* by value: the last writing node that also reads it */
     CS_VEC(struct class) classes;
     CS_VEC(struct reader) readers;
-    cs_map edges; /* all order edges, to keep them distinct */
+    cs_map edges;  /* all order edges, to keep them distinct */
+    uint32_t node; /* whose writes are being added */
 };
 
 static bool put_edge(struct work *w, uint32_t from, uint32_t to)
@@ -55,27 +56,12 @@ static bool draws(const cs_graph *g, const cs_node *n)
     return g->imperative && n->flags & CS_NODE_RANDOM;
 }
 
-/* Calls `visit` with each value that node `n` writes, itself or in a body. */
-static bool each_write(struct work *w, uint32_t n, bool (*visit)(struct work *, uint32_t, uint32_t))
-{
-    const cs_graph *g = w->g;
-    const cs_node *node = &g->nodes.at[n];
-    for (uint32_t i = 0; i < node->n_write; i++)
-        if (!visit(w, n, g->writes.at[node->write + i])) return false;
-    for (uint32_t i = 0; i < node->n_body; i++) {
-        const cs_graph *body = g->bodies.at[node->body + i].graph;
-        for (size_t m = 0; m < body->mutates.len; m++)
-            if (!visit(w, n, body->values.at[body->mutates.at[m]].from)) return false;
-    }
-    return true;
-}
-
 /* ---- classes of values that may share memory ---- */
 
 /* Notes the class of a written value; its root stands in `read` until classes have numbers. */
-static bool mark_written(struct work *w, uint32_t n, uint32_t value)
+static bool mark_written(void *payload, uint32_t value)
 {
-    (void)n;
+    struct work *w = payload;
     struct class c = {.read = w->class_of[value]};
     if (w->classes.len && w->classes.at[w->classes.len - 1].read == c.read)
         return true; /* spares most repeats; number_classes drops the others */
@@ -114,7 +100,7 @@ static bool make_classes(struct work *w)
         w->read_by[v] = CS_NONE;
     cs_graph_classes(g, w->class_of);
     for (size_t i = 0; i < g->nodes.len; i++)
-        if (!each_write(w, (uint32_t)i, mark_written)) return false;
+        if (!cs_node_writes(g, &g->nodes.at[i], mark_written, w)) return false;
     if (!number_classes(w)) return false;
     for (size_t v = 0; v < g->values.len; v++)
         if (g->values.at[v].origin == CS_ORIGIN_CAPTURE && w->class_of[v] != CS_NONE &&
@@ -125,8 +111,10 @@ static bool make_classes(struct work *w)
 
 /* ---- edges ---- */
 
-static bool add_write(struct work *w, uint32_t n, uint32_t value)
+static bool add_write(void *payload, uint32_t value)
 {
+    struct work *w = payload;
+    const uint32_t n = w->node;
     const cs_graph *g = w->g;
     const cs_value *v = &g->values.at[value];
     if (v->origin == CS_ORIGIN_NODE && w->read_by[value] != n && !put_edge(w, v->from, n))
@@ -179,7 +167,8 @@ static bool add_edges(struct work *w, bool writes)
         if (!writes) continue;
         for (uint32_t i = 0; i < cs_n_reads(node) && (node->n_write || node->n_body); i++)
             if (g->args.at[node->arg + i] != CS_NONE) w->read_by[g->args.at[node->arg + i]] = n;
-        if (!each_write(w, n, add_write)) return false;
+        w->node = n;
+        if (!cs_node_writes(g, node, add_write, w)) return false;
         for (uint32_t i = 0; i < cs_n_reads(node); i++)
             if (!add_read(w, n, g->args.at[node->arg + i])) return false;
     }

@@ -238,6 +238,13 @@ cs_span cs_node_label(const cs_graph *g, uint32_t node, char *buffer)
     return (cs_span){buffer, (size_t)snprintf(buffer, 16, "$%u", number)};
 }
 
+void cs_error_node(cutset_error *err, const cs_graph *g, uint32_t node)
+{
+    char buffer[16];
+    const cs_span label = cs_node_label(g, node, buffer);
+    cs_error_name(err, label.at, label.len);
+}
+
 uint32_t cs_graph_find_node(const cs_graph *g, cs_span name)
 {
     cs_str id = cs_strtab_find(&g->pool->names, name);
@@ -288,5 +295,18 @@ bool cs_node_storages(const cs_graph *g, const cs_node *n,
     }
     for (uint32_t b = 0; b < n->n_body; b++)
         if (!body_storages(g->bodies.at[n->body + b].graph, take, payload)) return false;
+    return true;
+}
+
+bool cs_node_writes(const cs_graph *g, const cs_node *n,
+                    bool (*take)(void *payload, uint32_t value), void *payload)
+{
+    for (uint32_t i = 0; i < n->n_write; i++)
+        if (!take(payload, g->writes.at[n->write + i])) return false;
+    for (uint32_t b = 0; b < n->n_body; b++) {
+        const cs_graph *body = g->bodies.at[n->body + b].graph;
+        for (size_t m = 0; m < body->mutates.len; m++)
+            if (!take(payload, body->values.at[body->mutates.at[m]].from)) return false;
+    }
     return true;
 }

@@ -24,10 +24,10 @@ typedef enum cs_origin {
     CS_ORIGIN_CAPTURE /* in a body: a value of the enclosing graph */
 } cs_origin;
 
-typedef enum cs_value_kind { /* the numbers are those of cutset.h */
-    CS_VALUE_TENSOR,
-    CS_VALUE_SCALAR, /* no tensor; passes from part to part as it is */
-    CS_VALUE_LIST    /* passes from no part to another */
+typedef enum cs_value_kind {
+    CS_VALUE_TENSOR = CUTSET_TENSOR,
+    CS_VALUE_SCALAR = CUTSET_SCALAR, /* no tensor; passes from part to part as it is */
+    CS_VALUE_LIST = CUTSET_LIST      /* passes from no part to another */
 } cs_value_kind;
 
 typedef struct cs_value {
@@ -82,18 +82,18 @@ typedef struct cs_body {
     struct cs_graph *graph;
 } cs_body;
 
-enum {
-    CS_NODE_EFFECT = 1,   /* !effect */
-    CS_NODE_FUNCTION = 2, /* a call of a model-local function */
-    CS_NODE_RANDOM = 4,   /* draws random numbers (set by the reader) */
-    CS_NODE_REPEAT = 8,   /* pure: repeated in each part that reads it, not planned */
-    CS_NODE_FOLLOW = 16,  /* goes where the maker of its first arg goes */
-    CS_NODE_FREE = 32,    /* does not count for --min-nodes */
-    CS_NODE_EXEMPT = 64,  /* an engine that holds it may be below --min-nodes */
-    CS_NODE_BOOKEND = 128, /* computes nothing */
-    CS_NODE_ALONE = 256,  /* on the host it is a part of its own */
-    CS_NODE_NO_PATTERN = 512 /* no fusion pattern takes it */
-}; /* the numbers are those of cutset.h */
+enum { /* those that cutset.h explains have its numbers */
+    CS_NODE_EFFECT = CUTSET_NODE_EFFECT, /* !effect */
+    CS_NODE_FUNCTION = 2,                /* a call of a model-local function */
+    CS_NODE_RANDOM = CUTSET_NODE_RANDOM, /* set by the reader */
+    CS_NODE_REPEAT = CUTSET_NODE_REPEAT,
+    CS_NODE_FOLLOW = CUTSET_NODE_FOLLOW,
+    CS_NODE_FREE = CUTSET_NODE_FREE,
+    CS_NODE_EXEMPT = CUTSET_NODE_EXEMPT,
+    CS_NODE_BOOKEND = CUTSET_NODE_BOOKEND,
+    CS_NODE_ALONE = CUTSET_NODE_ALONE,
+    CS_NODE_NO_PATTERN = CUTSET_NODE_NO_PATTERN
+};
 
 typedef struct cs_node {
     cs_str op, domain; /* domain "" is ai.onnx */
@@ -155,13 +155,13 @@ typedef struct cs_graph {
     CS_VEC(uint32_t)
     outputs;               /* value ids, in order; one may stand twice, or be an input or weight */
     CS_VEC(cs_edge) order; /* order edges; sealing adds those that effects and writes imply */
+    bool imperative;       /* from a program: random draws keep their order, and what engines take and
+                            * give are copies; set before sealing */
+    const uint32_t *number; /* by node: what "$" names it by; NULL: its id. Not owned */
 
     /* made by sealing */
     size_t n_given;           /* order edges that were given; the others are implied */
     bool effect;              /* holds a node with an effect, bodies included */
-    bool imperative;          /* from a program: random draws keep their order, and what engines take
-                                 and give are copies; set before sealing */
-    const uint32_t *number;   /* by node: what "$" names it by; NULL: its id. Not owned */
     CS_VEC(uint32_t) mutates; /* CAPTURE values that are written in this body or further in */
     uint32_t *use;            /* by value id, n_values + 1: first of its readers in `user` */
     uint32_t *user;           /* node ids, ascending, each once per value (captures included) */
@@ -228,11 +228,17 @@ bool cs_node_storages(const cs_graph *g, const cs_node *n,
 /* Which values may share memory: root[v] is the smallest value of v's class. `root` holds n_values
  * entries. Before or after sealing. Cost: linear. */
 void cs_graph_classes(const cs_graph *g, uint32_t *root);
+/* Calls `take` for every value that node `n` writes, itself or in its bodies, which are sealed; one may
+ * come several times. False as soon as `take` says so. */
+bool cs_node_writes(const cs_graph *g, const cs_node *n, bool (*take)(void *payload, uint32_t value),
+                    void *payload);
 /* Integers of a small i64 or i32 constant, copied to out[0..max): the count, or -1. */
 int cs_value_ints(const cs_graph *g, uint32_t value, int64_t *out, int max);
 /* The name of a node as plans spell it: its first present output, or "$<index>". The span lives as
  * long as the graph, or in `buffer` (16 bytes). */
 cs_span cs_node_label(const cs_graph *g, uint32_t node, char *buffer);
+/* Puts that name among the names of `err`. */
+void cs_error_node(cutset_error *err, const cs_graph *g, uint32_t node);
 /* The node of that name (any output, or "$7"), or CS_NONE. Linear. */
 uint32_t cs_graph_find_node(const cs_graph *g, cs_span name);
 /* Does this operator of ONNX draw random numbers in every version and mode? (Readers set

@@ -55,6 +55,12 @@ uint32_t cs_leader(const cs_graph *g, uint32_t node)
     return v != CS_NONE && g->values.at[v].origin == CS_ORIGIN_NODE ? g->values.at[v].from : CS_NONE;
 }
 
+void cs_atom_to_host(cs_work *w, const cs_atoms *a, uint32_t atom, cs_rule rule, cs_str why)
+{
+    for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++)
+        cs_to_host(w, a->node[i], rule, why);
+}
+
 /* The target of that name: its index, CS_HOST, or -2 when the caller did not name it. "tensorrt" is
  * tensorrt-11 here as it is for --target: a name without the version. */
 static int32_t target_index(const cs_work *w, cs_span name)
@@ -99,7 +105,7 @@ static cutset_status assign_marked(cs_work *w, uint32_t node, cutset_error *err)
     return cs_words(w, &w->reason[node].why, err, "marked @host");
 }
 
-/* As the caller of cutset_model_build said. */
+/* As the permits say. */
 static cutset_status assign_permit(cs_work *w, uint32_t node, const cs_permit *v,
                                     cutset_error *err)
 {

@@ -10,25 +10,6 @@
 
 #include "plan/work.h"
 
-uint32_t cs_union_find(uint32_t *parent, uint32_t x)
-{
-    while (parent[x] != x) {
-        parent[x] = parent[parent[x]];
-        x = parent[x];
-    }
-    return x;
-}
-
-void cs_union(uint32_t *parent, uint32_t a, uint32_t b)
-{
-    a = cs_union_find(parent, a);
-    b = cs_union_find(parent, b);
-    if (a < b)
-        parent[b] = a;
-    else
-        parent[a] = b;
-}
-
 typedef struct rows {
     uint32_t *row, *to;
 } rows;

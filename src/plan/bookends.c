@@ -42,8 +42,7 @@ cutset_status cs_bookends(cs_work *w, const cs_atoms *a, const cs_labels *labels
         if (!front[v] && !back[v]) continue;
         if (why == CS_NONE)
             s = cs_words(w, &why, err, "it computes nothing at the end of an engine");
-        for (uint32_t i = a->first[v]; !s && i < a->first[v + 1]; i++)
-            cs_to_host(w, a->node[i], CS_RULE_BOUNDARY, why);
+        if (!s) cs_atom_to_host(w, a, v, CS_RULE_BOUNDARY, why);
         *changed = true;
     }
     cs_arena_release(&w->arena, mark);

@@ -184,11 +184,8 @@ static cutset_status refuse(const cs_work *w, const cs_atoms *a, const cs_costs 
             w->targets[a->target[atom]]->name, e.option, (long long)e.budget, human, others,
             a->pinned[atom] ? "; it is pinned" : "", a->pinned[atom] ? "keep" : "host or keep");
     cs_error_about(err, CUTSET_ABOUT_BUDGET, e.bytes, e.budget);
-    for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++) {
-        char buffer[16];
-        cs_span label = cs_node_label(w->g, a->node[i], buffer);
-        cs_error_name(err, label.at, label.len);
-    }
+    for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++)
+        cs_error_node(err, w->g, a->node[i]);
     return CUTSET_NO;
 }
 
@@ -201,8 +198,7 @@ static cutset_status move_to_host(cs_work *w, const cs_atoms *a, const cs_costs 
     spell_need(w, a, atom, e.bytes, what, sizeof what);
     cutset_status s = cs_words(w, &why, err, "%s alone, over the %s budget of %lld", what, e.memory,
                                (long long)e.budget);
-    for (uint32_t i = a->first[atom]; !s && i < a->first[atom + 1]; i++)
-        cs_to_host(w, a->node[i], CS_RULE_BUDGET, why);
+    if (!s) cs_atom_to_host(w, a, atom, CS_RULE_BUDGET, why);
     return s;
 }
 

@@ -13,7 +13,7 @@
 
 #include "plan/work.h"
 
-#define RANK_ROUNDS 8   /* attempts to move cuts away from values of unknown rank */
+#define RANK_ROUNDS 8             /* attempts to move cuts away from values of unknown rank */
 #define CONNECTED_WORK (1u << 26) /* atoms looked at for the bound of connected engines */
 
 typedef struct outcome {
@@ -106,12 +106,6 @@ static cutset_status settle(cs_work *w, outcome *o, cutset_error *err)
 
 /* ---- values of unknown rank on a boundary ---- */
 
-static uint64_t position(const outcome *o, uint32_t node)
-{
-    uint32_t a = o->atoms.of[node];
-    return o->labels.slot[a] ? (uint64_t)o->labels.slot[a] * 2 - 1 : (uint64_t)o->labels.gap[a] * 2;
-}
-
 /* Marks values that cross a boundary although nobody knows their rank; how many are new. */
 static uint32_t mark_unranked(cs_work *w, const outcome *o)
 {
@@ -123,7 +117,8 @@ static uint32_t mark_unranked(cs_work *w, const outcome *o)
             continue;
         bool crosses = false;
         for (uint32_t u = g->use[v]; u < g->use[v + 1]; u++)
-            crosses |= position(o, g->user[u]) != position(o, g->values.at[v].from);
+            crosses |= cs_labels_place(&o->labels, &o->atoms, g->user[u]) !=
+                       cs_labels_place(&o->labels, &o->atoms, g->values.at[v].from);
         w->no_cross[v] = crosses;
         n += crosses;
     }
@@ -283,7 +278,8 @@ static cutset_status prove(cs_work *w, outcome *o, cs_decision *out, cutset_erro
         o->bound.kind = CS_BOUND_SEARCH;
         certificate.len = 0;
     } else if (!s && !certificate.len && !raised &&
-        !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena, &certificate))
+               !cs_bounds_certificate(w, &o->atoms, costs, &o->levels, &o->bound, &w->arena,
+                                      &certificate))
         s = cs_fail_memory(err);
     out->engines = o->labels.engines;
     out->engines_bound = o->bound.value;

@@ -1,8 +1,6 @@
 /* The decision: which target and which part each node goes to, with reasons and bounds.
  *
- * decide.c runs the phases: assign (targets and reasons) -> atoms (groups, patterns, cycles) ->
- * demote (--min-nodes) -> levels (exact without a budget) or pack (with one). The rest of plan/
- * turns a decision into parts and plan.json.
+ * decide.c says in which phases. The rest of plan/ turns a decision into parts and plan.json.
  */
 #ifndef CS_PLAN_DECIDE_H
 #define CS_PLAN_DECIDE_H

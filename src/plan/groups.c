@@ -184,11 +184,8 @@ static bool print_cycle(cs_work *w, const cs_atoms *a, uint32_t goal, char *text
 static void name_nodes(const cs_work *w, const uint32_t *node, size_t n, cutset_error *err)
 {
     cs_error_about(err, CUTSET_ABOUT_GROUP, 0, 0);
-    while (n-- > 0) {
-        char buffer[16];
-        cs_span label = cs_node_label(w->g, node[n], buffer);
-        cs_error_name(err, label.at, label.len);
-    }
+    while (n-- > 0)
+        cs_error_node(err, w->g, node[n]);
 }
 
 static cutset_status infeasible(cs_work *w, const cs_atoms *a, uint32_t atom, uint32_t pinned,

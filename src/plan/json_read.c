@@ -188,21 +188,23 @@ static cutset_status read_option_targets(const cs_reader *r, const cs_cursor *c)
 
 static cutset_status read_options(cs_reader *r, const cs_cursor *top)
 {
-    enum { ALWAYS = 16 }; /* the two that follow are there only where they are true */
+    enum { ALWAYS = 16 }; /* the other two stand there only where they are true */
     const char *keys[ALWAYS + 3] = {
-        "target",   "host-memory", "device-memory", "min-nodes", "min-benefit", "max-engines",
-        "oversize", "objective",   "effort",        "pin",       "exclude",     "group",
-        "connected", "shape",      "dim",           "type"};
+        "target",    "host-memory", "device-memory", "min-nodes", "min-benefit", "max-engines",
+        "oversize",  "objective",   "effort",        "pin",       "exclude",     "group",
+        "connected", "shape",       "dim",           "type"};
+    const json_t *options = json_object_get(top->object, "options");
+    const bool tensors = json_object_get(options, "tensors-only") != NULL;
+    const bool bookends = json_object_get(options, "bookends") != NULL;
+    int n = ALWAYS;
+    if (tensors) keys[n++] = "tensors-only";
+    if (bookends) keys[n++] = "bookends";
     static const char *const oversize[] = {"error", "host", "keep", NULL};
     static const char *const objective[] = {"engines", NULL};
     cs_plan_options *o = &r->plan->options;
     cs_cursor c;
     int word;
     int64_t effort;
-    const json_t *options = json_object_get(top->object, "options");
-    int n = ALWAYS;
-    if (json_object_get(options, "tensors-only")) keys[n++] = "tensors-only";
-    if (json_object_get(options, "bookends")) keys[n++] = "bookends";
     PASS(cs_json_enter(top, "options", keys, &c));
     PASS(read_option_targets(r, &c));
     PASS(cs_json_get_int_or_null(&c, "host-memory", 1, INT64_MAX, 0, &o->host_memory));
@@ -219,9 +221,8 @@ static cutset_status read_options(cs_reader *r, const cs_cursor *top)
     PASS(cs_json_get_strs(&c, "exclude", &o->excludes));
     PASS(cs_json_get_strs(&c, "group", &o->groups));
     PASS(cs_json_get_bool(&c, "connected", &o->connected));
-    for (int k = ALWAYS; k < n; k++)
-        PASS(cs_json_get_bool(&c, keys[k],
-                              keys[k][0] == 't' ? &o->tensors_only : &o->bookends));
+    if (tensors) PASS(cs_json_get_bool(&c, "tensors-only", &o->tensors_only));
+    if (bookends) PASS(cs_json_get_bool(&c, "bookends", &o->bookends));
     PASS(cs_json_get_strs(&c, "shape", &o->shapes));
     PASS(cs_json_get_strs(&c, "dim", &o->dims));
     return cs_json_get_strs(&c, "type", &o->types);

@@ -13,17 +13,12 @@ typedef struct places {
     uint32_t *lone;  /* by place: lone nodes so far; in the end all */
 } places;
 
-/* 2 x gap, or 2 x engine - 1. */
-static size_t place_of(const places *p, uint32_t node)
-{
-    const uint32_t a = p->a->of[node];
-    return p->l->slot[a] ? (size_t)p->l->slot[a] * 2 - 1 : (size_t)p->l->gap[a] * 2;
-}
-
 static void follow(places *p, uint32_t from, uint32_t to)
 {
     const uint32_t after = (p->stage[from] + 1) & ~1u;
-    if (place_of(p, from) == place_of(p, to) && p->stage[to] < after) p->stage[to] = after;
+    if (cs_labels_place(p->l, p->a, from) == cs_labels_place(p->l, p->a, to) &&
+        p->stage[to] < after)
+        p->stage[to] = after;
 }
 
 /* Nodes in topological order: when a node's turn comes, all before it have their stage. */
@@ -34,7 +29,7 @@ static void set_stages(places *p, const uint32_t *row, const uint32_t *to)
         const uint32_t node = g->topo[i];
         const cs_node *n = &g->nodes.at[node];
         if (p->w->target[node] == CS_HOST && n->flags & CS_NODE_ALONE)
-            p->stage[node] = 2 * p->lone[place_of(p, node)]++ + 1;
+            p->stage[node] = 2 * p->lone[cs_labels_place(p->l, p->a, node)]++ + 1;
         for (uint32_t k = 0; k < n->n_out; k++) {
             const uint32_t v = cs_outs(g, n)[k];
             for (uint32_t u = v == CS_NONE ? 0 : g->use[v]; v != CS_NONE && u < g->use[v + 1]; u++)
@@ -64,6 +59,14 @@ static bool find_stages(places *p)
     return ok;
 }
 
+/* Without a lone node all stages are 0. */
+static bool has_lone(const cs_work *w)
+{
+    for (uint32_t v = 0; v < w->n_nodes; v++)
+        if (w->target[v] == CS_HOST && w->g->nodes.at[v].flags & CS_NODE_ALONE) return true;
+    return false;
+}
+
 cutset_status cs_number_parts(cs_work *w, const cs_atoms *a, const cs_labels *l, cs_decision *out,
                               cutset_error *err)
 {
@@ -72,7 +75,8 @@ cutset_status cs_number_parts(cs_work *w, const cs_atoms *a, const cs_labels *l,
     p.stage = cs_arena_zalloc(&w->arena, w->n_nodes, sizeof *p.stage);
     p.lone = cs_arena_zalloc(&w->arena, n_places, sizeof *p.lone);
     size_t *first = cs_arena_alloc(&w->arena, n_places, sizeof *first);
-    if (!p.stage || !p.lone || !first || !find_stages(&p)) return cs_fail_memory(err);
+    if (!p.stage || !p.lone || !first || (has_lone(w) && !find_stages(&p)))
+        return cs_fail_memory(err);
     size_t n = 0;
     for (size_t k = 0; k < n_places; k++) {
         first[k] = n;
@@ -83,14 +87,14 @@ cutset_status cs_number_parts(cs_work *w, const cs_atoms *a, const cs_labels *l,
     out->part = cs_alloc(w->n_nodes, sizeof *out->part);
     if (!id || !out->part) return cs_fail_memory(err);
     for (uint32_t v = 0; v < w->n_nodes; v++)
-        id[first[place_of(&p, v)] + p.stage[v]] = 1;
+        id[first[cs_labels_place(l, a, v)] + p.stage[v]] = 1;
     for (size_t k = 0; k < n; k++)
         id[k] = id[k] ? out->n_parts++ : CS_NONE;
     out->part_target = cs_alloc(out->n_parts, sizeof *out->part_target);
     out->part_oversized = cs_zalloc(out->n_parts, sizeof *out->part_oversized);
     if (!out->part_target || !out->part_oversized) return cs_fail_memory(err);
     for (uint32_t v = 0; v < w->n_nodes; v++) {
-        out->part[v] = id[first[place_of(&p, v)] + p.stage[v]];
+        out->part[v] = id[first[cs_labels_place(l, a, v)] + p.stage[v]];
         out->part_target[out->part[v]] = w->target[v];
         out->part_oversized[out->part[v]] |= a->oversized[a->of[v]];
     }

@@ -25,12 +25,6 @@ static bool is_sized(const cs_work *w, const cs_atoms *a)
     return some;
 }
 
-static void send(cs_work *w, const cs_atoms *a, uint32_t atom, cs_rule rule, cs_str why)
-{
-    for (uint32_t i = a->first[atom]; i < a->first[atom + 1]; i++)
-        cs_to_host(w, a->node[i], rule, why);
-}
-
 /* Everything marked, for one reason. */
 static cutset_status send_marked(cs_work *w, const cs_atoms *a, const bool *demote, cs_rule rule,
                                  bool *changed, cutset_error *err)
@@ -46,7 +40,7 @@ static cutset_status send_marked(cs_work *w, const cs_atoms *a, const bool *demo
                     : cs_words(w, &why, err, "with it there would be more than %lld engine%s",
                                (long long)w->opts->max_engines,
                                w->opts->max_engines == 1 ? "" : "s");
-        if (!s) send(w, a, v, rule, why);
+        if (!s) cs_atom_to_host(w, a, v, rule, why);
         *changed = true;
     }
     return s;
@@ -174,7 +168,7 @@ static cutset_status drop_short(cs_work *w, const cs_atoms *a, const cs_labels *
         cs_str why;
         s = cs_words(w, &why, err, "its engine would have %llu nodes, fewer than %lld",
                      (unsigned long long)size[k], (long long)least);
-        if (!s) send(w, a, v, CS_RULE_SIZE, why);
+        if (!s) cs_atom_to_host(w, a, v, CS_RULE_SIZE, why);
         *changed = true;
     }
     return s;

@@ -10,7 +10,7 @@
  *            memory, and who reads the memory itself, run anywhere: order edges do the rest.
  * A class whose ties would close a cycle through another target turns from inside to outside.
  *
- * Pinned nodes stay, with a note. Cost: linear for graphs without writes; else linear in the nodes
+ * Pinned nodes stay. Cost: linear for graphs without writes; else linear in the nodes
  * that touch such memory, for each round that sends one of them to the host.
  */
 #include <string.h>
@@ -28,21 +28,6 @@ struct cs_shared {
 
 /* ---- what is written ---- */
 
-/* Calls `visit` with every value that the node writes, itself or in its bodies; false stops. */
-static bool each_write(const cs_graph *g, uint32_t node,
-                       bool (*visit)(void *payload, uint32_t value), void *payload)
-{
-    const cs_node *n = &g->nodes.at[node];
-    for (uint32_t i = 0; i < n->n_write; i++)
-        if (!visit(payload, g->writes.at[n->write + i])) return false;
-    for (uint32_t b = 0; b < n->n_body; b++) {
-        const cs_graph *body = g->bodies.at[n->body + b].graph;
-        for (size_t m = 0; m < body->mutates.len; m++)
-            if (!visit(payload, body->values.at[body->mutates.at[m]].from)) return false;
-    }
-    return true;
-}
-
 static bool mark_written(void *payload, uint32_t value)
 {
     struct cs_shared *s = payload;
@@ -56,7 +41,10 @@ static bool stop(void *payload, uint32_t value)
     return false;
 }
 
-static bool is_writer(const cs_graph *g, uint32_t node) { return !each_write(g, node, stop, NULL); }
+static bool is_writer(const cs_graph *g, uint32_t node)
+{
+    return !cs_node_writes(g, &g->nodes.at[node], stop, NULL);
+}
 
 static bool touches(const cs_work *w, uint32_t node)
 {
@@ -87,7 +75,7 @@ cutset_status cs_values_init(cs_work *w, cutset_error *err)
     if (!s->view || !s->apart || !s->root || !s->written || !s->outside) return cs_fail_memory(err);
     cs_graph_classes(g, s->root);
     for (uint32_t v = 0; v < w->n_nodes; v++)
-        each_write(g, v, mark_written, s);
+        cs_node_writes(g, &g->nodes.at[v], mark_written, s);
     for (size_t i = 0; i < g->exposed.len; i++)
         s->written[s->root[g->exposed.at[i]]] = s->outside[s->root[g->exposed.at[i]]] = true;
     for (size_t i = 0; i < g->aliases.len; i++) {
@@ -131,7 +119,7 @@ static bool meet_home(void *payload, uint32_t value)
 static void each_class(class_visit *c, bool (*visit)(void *payload, uint32_t value))
 {
     const cs_node *n = &c->w->g->nodes.at[c->node];
-    each_write(c->w->g, c->node, visit, c);
+    cs_node_writes(c->w->g, n, visit, c);
     for (uint32_t i = 0; i < n->n_out; i++)
         if (cs_outs(c->w->g, n)[i] != CS_NONE) visit(c, cs_outs(c->w->g, n)[i]);
 }
@@ -193,7 +181,7 @@ static cutset_status settle_node(cs_work *w, uint32_t node, bool *changed, cutse
     const struct cs_shared *sh = w->shared;
     const cs_node *n = &w->g->nodes.at[node];
     cutset_status s = CUTSET_OK;
-    if (!each_write(w->g, node, is_outside, w))
+    if (!cs_node_writes(w->g, n, is_outside, w))
         s = send(w, node, "it writes memory that others outside its engine see", changed, err);
     for (uint32_t i = 0; !s && i < n->n_out; i++) {
         const uint32_t v = cs_outs(w->g, n)[i];

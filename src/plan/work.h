@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/heap.h"
+#include "base/union.h"
 #include "plan/decide.h"
 
 #define CS_HOST (-1)
@@ -96,6 +97,7 @@ cutset_status cs_assign(cs_work *w, cutset_error *err);
 uint32_t cs_leader(const cs_graph *g, uint32_t node);
 /* Moves a node to the host; keeps the first reason. */
 void cs_to_host(cs_work *w, uint32_t node, cs_rule rule, cs_str why);
+void cs_atom_to_host(cs_work *w, const cs_atoms *a, uint32_t atom, cs_rule rule, cs_str why);
 cutset_status cs_words(cs_work *w, cs_str *out, cutset_error *err, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 cutset_status cs_plan_note(cs_work *w, cutset_error *err, const char *format, ...)
@@ -122,8 +124,6 @@ cutset_status cs_patterns(cs_work *w, cutset_error *err);
 bool cs_patterns_break(cs_work *w, const cs_atoms *a, const bool *which);
 
 /* ---- atoms.c ---- */
-uint32_t cs_union_find(uint32_t *parent, uint32_t x);
-void cs_union(uint32_t *parent, uint32_t a, uint32_t b);
 /* Contracts the classes of `parent` (union-find over nodes) and then strongly connected components.
  * In `arena`. */
 cutset_status cs_atoms_build(cs_work *w, uint32_t *parent, cs_arena *arena, cs_atoms *out,
@@ -178,6 +178,12 @@ typedef struct cs_labels {
     uint32_t *gap;  /* by atom, host: runs after engine `gap` (0..engines); set by cs_labels_stab */
     uint32_t parts; /* set by cs_labels_stab */
 } cs_labels;
+/* Where a node runs, as a number that grows along the execution: 2 x gap, or 2 x engine - 1. */
+static inline size_t cs_labels_place(const cs_labels *l, const cs_atoms *a, uint32_t node)
+{
+    const uint32_t atom = a->of[node];
+    return l->slot[atom] ? (size_t)l->slot[atom] * 2 - 1 : (size_t)l->gap[atom] * 2;
+}
 bool cs_labels_init(cs_labels *l, const cs_atoms *a, cs_arena *arena);
 void cs_labels_copy(cs_labels *to, const cs_labels *from, uint32_t n);
 /* Puts the host atoms into the fewest gaps that the order allows (interval stabbing). */
