@@ -18,8 +18,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 
 import cutset
 import cutset.torch
-from torch_checks import (ACC, GPU, calls, check, children, engine_sets, engines, segments,
-                          snapshot)
+from torch_checks import calls, check, children, engine_sets, engines, segments, snapshot
 from torch_graphs import graph as random_graph
 
 A = torch.ops.aten
@@ -347,18 +346,14 @@ def test_f39_the_same_ten_times():
     ("a b c", ["n0 = add a b", "n1 = add n0 c", "n2 = add n1 1"], "n2", [{"n0", "n1", "n2"}]),
     ("a", ["r = relu a", "n0 = add r 1", "n1 = add r 2"], "n0 n1", [{"n0"}, {"n1"}]),
     ("a b c", ["n0 = add a b", "n1 = add c c", "r = relu n1", "n2 = add n0 r", "n3 = add n0 n1"],
-     "n2 n3", None),
+     "n2 n3", [{"n0", "n1", "n3"}, {"n2"}]),
     ("a", ["n0 = add a 1", "n1 = add n0 2", "n2 = add n0 1", "n3 = add n2 n1"], "n3",
      [{"n0", "n1", "n2", "n3"}]),
 ])
 def test_skip_horizontal_fusion(inputs, lines, outputs, expected):
     gm = make(inputs, lines, outputs)
     result = cut(gm, rand(len(inputs.split())), supported=FX, skip_horizontal_fusion=True)
-    found = engine_sets(result)
-    if expected is None:
-        assert sorted(map(len, found)) == [1, 3] or len(found) == 2
-    else:
-        assert sorted(map(sorted, found)) == sorted(map(sorted, expected))
+    assert sorted(map(sorted, engine_sets(result))) == sorted(map(sorted, expected))
 
 
 # ---- C.6: parts made by hand ----
@@ -501,13 +496,10 @@ def test_s4():
     assert counted(result) == 1 and len(engines(result)[0].graph.output_node().args[0]) == 2
 
 
-@pytest.mark.parametrize("name, acc, least, expected", [
-    ("S5", {torch.sin}, 1, [(False, ("r",)), (True, ("s",)), (False, ("d",))]),
-])
-def test_s5(name, acc, least, expected):
+def test_s5():
     gm = make("x", ["r = relu x", "s = sin x", "d = add r s"], "d")
-    result = cut(gm, rand(1), supported=acc, min_block_size=least)
-    assert counted(result) == 1 and len(segments(result)) <= len(expected)
+    assert segments(cut(gm, rand(1), supported={torch.sin})) == [
+        (True, ("s",)), (False, ("r", "d"))]  # the original's other host part is not needed
 
 
 S6 = ("x", ["a = sin x", "b = relu a", "c = cos b", "d = sigmoid c", "e = tanh d"], "e")
@@ -1393,9 +1385,6 @@ def test_import_is_light():
     code = ("import sys, cutset; assert 'torch' not in sys.modules; cutset.torch.partition; "
             "assert 'torch' in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-assert ACC != GPU
 
 
 def test_batch_norm_is_no_view():

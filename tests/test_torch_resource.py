@@ -16,8 +16,8 @@ from torch.fx import Graph, GraphModule  # noqa: E402
 
 import cutset  # noqa: E402
 import cutset.torch  # noqa: E402
-import torch_checks  # noqa: E402
 from cutset.torch import _partition, resource_partition  # noqa: E402
+from torch_checks import AsValues, check_part, weight_bytes  # noqa: E402
 
 LONG = os.environ.get("CUTSET_LONG") == "1"
 MiB, GiB = 2**20, 2**30
@@ -80,19 +80,6 @@ def whole(gm, name="_run_on_acc_0"):
     return GraphModule(root, graph)
 
 
-def weight_bytes(child):
-    """Bytes of the distinct storages that its nodes read."""
-    found = {}
-    for node in child.graph.nodes:
-        if node.op == "get_attr" and node.users:
-            storage = functools.reduce(getattr, node.target.split("."), child).untyped_storage()
-            found[storage._cdata] = storage.nbytes()
-        elif node.op == "call_module":
-            for tensor in child.get_submodule(node.target).state_dict().values():
-                found[tensor.untyped_storage()._cdata] = tensor.untyped_storage().nbytes()
-    return sum(found.values())
-
-
 def pieces_of(gm):
     """(name, bytes) of the children on an accelerator, in the order of their calls."""
     names = [n.target for n in gm.graph.nodes
@@ -119,7 +106,7 @@ def check(gm, child, budget):
     for k, part in enumerate(plan.parts):
         name = "_run_on_acc_0" + f"_resource_split_{k}" * (len(plan.parts) > 1)
         if len(plan.parts) > 1:  # what fits stays as it was
-            torch_checks.check_part(child, gm.get_submodule(name), part, by_name, order)
+            check_part(child, gm.get_submodule(name), part, by_name, order)
         assert part.weight_bytes == weight_bytes(gm.get_submodule(name))
         assert part.oversized or part.weight_bytes <= budget
     assert len(list(gm.children())) == len(plan.parts)
@@ -762,21 +749,10 @@ def test_on_what_torchs_own_splitter_makes():
 
 
 def with_copies(gm):
-    """Each child replaced by a copy that clones what it takes and gives."""
-    def clone(value):
-        return tuple(map(clone, value)) if isinstance(value, tuple) else value.clone()
-
-    class Copy(torch.nn.Module):
-        def __init__(self, part):
-            super().__init__()
-            self.part = part
-
-        def forward(self, *args):
-            return clone(self.part(*clone(args)))
-
+    """Each child replaced by a function of values."""
     gm = copy.deepcopy(gm)
     for name, part in list(gm._modules.items()):
-        setattr(gm, name, Copy(part))
+        setattr(gm, name, AsValues(part))
     return gm
 
 

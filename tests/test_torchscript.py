@@ -11,7 +11,6 @@ import pathlib
 import pickle
 import random
 import re
-import runpy
 import sys
 import warnings
 
@@ -1240,8 +1239,3 @@ def test_models(name, traced):
         state = module.state_dict()
         assert all(value.data_ptr() == state[key].data_ptr()
                    for key, value in parted.state_dict().items())
-
-
-def test_example():
-    """examples/torchscript.py runs; it asserts what it shows."""
-    runpy.run_path(os.path.join(HERE, "..", "examples", "torchscript.py"), run_name="__main__")

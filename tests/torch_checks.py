@@ -48,6 +48,22 @@ def attribute(module, path):
     return operator.attrgetter(path)(module)
 
 
+def weight_bytes(part):
+    """Bytes of the distinct storages that its nodes read."""
+    found = {}
+    for node in part.graph.nodes:
+        if node.op == "get_attr" and node.users:
+            tensors = [attribute(part, node.target)]
+        elif node.op == "call_module":
+            tensors = part.get_submodule(node.target).state_dict().values()
+        else:
+            continue
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor):
+                found[tensor.untyped_storage()._cdata] = tensor.untyped_storage().nbytes()
+    return sum(found.values())
+
+
 def snapshot(gm):
     """What a caller can see of a module."""
     return (str(gm.graph), gm.code, [n.name for n in gm.graph.nodes],
@@ -202,20 +218,21 @@ def run(module, gm, inputs, kwargs, seed):
     return out, (args, kw), after
 
 
-def same(a, b, what):
+def same(a, b, what, exact=False):
+    """Asserts one structure, and equal values: tensors nearly, unless exact."""
+    near = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
     flat_a, spec_a = pytree.tree_flatten(a)
     flat_b, spec_b = pytree.tree_flatten(b)
     assert spec_a == spec_b, f"{what}: structure {spec_a} and {spec_b}"
     for x, y in zip(flat_a, flat_b):
         if isinstance(x, torch.Tensor):
             assert isinstance(y, torch.Tensor) and x.dtype == y.dtype and x.shape == y.shape, what
-            assert torch.equal(x, y) or torch.allclose(x, y, rtol=1e-5, atol=1e-6,
-                                                       equal_nan=True), what
+            assert torch.equal(x, y) or torch.allclose(x, y, equal_nan=True, **near), what
         else:
             assert x == y, f"{what}: {x} and {y}"
 
 
-def check_behaviour(original, result, inputs, kwargs=None, seed=0):
+def check_behaviour(original, result, inputs, kwargs=None, seed=0, exact=False):
     kwargs = kwargs or {}
     wanted = run(original, original, inputs, kwargs, seed)
     for what, wrap in (("parts", False), ("engines as values", True)):
@@ -229,11 +246,11 @@ def check_behaviour(original, result, inputs, kwargs=None, seed=0):
             if wrap:
                 result._modules.update(swapped)
         for part, a, b in zip(("results", "the caller's tensors", "buffers"), wanted, got):
-            same(a, b, f"{what}: {part}")
+            same(a, b, f"{what}: {part}", exact)
 
 
-def check(original, result, inputs=None, kwargs=None, host_submodules=True, seed=0):
+def check(original, result, inputs=None, kwargs=None, host_submodules=True, seed=0, exact=False):
     check_structure(original, result, host_submodules)
     if inputs is not None:
-        check_behaviour(original, result, inputs, kwargs, seed)
+        check_behaviour(original, result, inputs, kwargs, seed, exact)
     return result

@@ -189,10 +189,10 @@ static cutset_status read_option_targets(const cs_reader *r, const cs_cursor *c)
 static cutset_status read_options(cs_reader *r, const cs_cursor *top)
 {
     enum { ALWAYS = 16 }; /* the other two stand there only where they are true */
-    const char *keys[ALWAYS + 3] = {
-        "target",    "host-memory", "device-memory", "min-nodes", "min-benefit", "max-engines",
-        "oversize",  "objective",   "effort",        "pin",       "exclude",     "group",
-        "connected", "shape",       "dim",           "type"};
+    const char *keys[ALWAYS + 3] = {"target",      "host-memory", "device-memory", "min-nodes",
+                                    "min-benefit", "max-engines", "oversize",      "objective",
+                                    "effort",      "pin",         "exclude",       "group",
+                                    "connected",   "shape",       "dim",           "type"};
     const json_t *options = json_object_get(top->object, "options");
     const bool tensors = json_object_get(options, "tensors-only") != NULL;
     const bool bookends = json_object_get(options, "bookends") != NULL;

@@ -3,6 +3,7 @@
 #define CS_TESTS_GRAPH_BUILD_H
 
 #include "graph/graph.h"
+#include "random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,14 +83,6 @@ static inline const char *edges(const cs_graph *g)
         len += (size_t)snprintf(text + len, sizeof text - len, "%s%u>%u", i ? " " : "",
                                 g->order.at[i].from, g->order.at[i].to);
     return text;
-}
-
-static uint64_t seed; /* of below() */
-
-static inline uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((seed >> 33) % n);
 }
 
 #endif

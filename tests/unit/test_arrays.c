@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "api/model.h"
+#include "random.h"
 
 #define NONE CUTSET_NONE
 
@@ -195,17 +196,16 @@ static void bad_arrays(void **state)
 static void random_entries(void **state)
 {
     (void)state;
-    uint64_t seed = 1;
+    seed = 1;
     int built = 0, tries = getenv("CUTSET_LONG") ? 400000 : 40000;
     for (int i = 0; i < tries; i++) {
         sample s;
         fill(&s);
         uint32_t *begin = s.types, *end = s.reasons + 6;
         for (int k = 1 + i % 3; k-- > 0;) {
-            seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            const size_t at = (size_t)(seed >> 33) % (size_t)(end - begin);
-            seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            begin[at] = seed >> 62 ? (uint32_t)(seed >> 33) % 10 : (uint32_t)(seed >> 32);
+            const uint32_t at = below((uint32_t)(end - begin));
+            const uint64_t bits = random_bits();
+            begin[at] = bits >> 62 ? (uint32_t)(bits >> 33) % 10 : (uint32_t)(bits >> 32);
         }
         /* Rows say how long their arrays are, which the caller must have. */
         for (int k = 0; k < 7; k++)

@@ -9,13 +9,8 @@
 
 #include "base/hash.h"
 
-static uint64_t next(uint64_t *seed) /* splitmix64 */
-{
-    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
+#define SPLITMIX
+#include "random.h"
 
 static void map_empty(void **state)
 {
@@ -43,11 +38,11 @@ static void map_against_array(void **state)
         cs_map map = {0};
         static uint32_t want[KEYS];
         memset(want, 0xff, sizeof want);
-        uint64_t seed = shape;
+        seed = shape;
         size_t len = 0;
         for (int i = 0; i < 20000; i++) {
-            const uint64_t k = next(&seed) % KEYS;
-            const uint32_t value = (uint32_t)(next(&seed) % 1000);
+            const uint64_t k = random_bits() % KEYS;
+            const uint32_t value = (uint32_t)(random_bits() % 1000);
             len += want[k] == CS_NONE;
             want[k] = value;
             assert_true(cs_map_put(&map, k << shift[shape], value));
@@ -90,15 +85,15 @@ static void streaming_is_the_same(void **state)
 {
     (void)state;
     static unsigned char bytes[3000];
-    uint64_t seed = 1;
+    seed = 1;
     for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)next(&seed);
+        bytes[i] = (unsigned char)random_bits();
     for (size_t len = 0; len <= sizeof bytes; len += 1 + len / 7) {
         cs_hasher *h = cs_hasher_new();
         assert_non_null(h);
         assert_int_equal((uintptr_t)h % 64, 0);
         for (size_t at = 0; at < len;) {
-            size_t n = next(&seed) % 300;
+            size_t n = random_bits() % 300;
             if (n > len - at) n = len - at;
             cs_hasher_add(h, bytes + at, n);
             at += n;

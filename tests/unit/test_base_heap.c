@@ -6,14 +6,9 @@
 
 #include "base/bits.h"
 #include "base/heap.h"
+#include "random.h"
 
 enum { N = 200 };
-
-static uint32_t draw(uint64_t *seed, uint32_t below)
-{
-    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*seed >> 33) % below;
-}
 
 /* What must come out next of the ids that are in, by looking at all of them. */
 static uint32_t first_of(const cs_heap *h, const uint64_t *in)
@@ -32,14 +27,15 @@ static void test_order(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < 200; round++) {
-        uint64_t seed = round, key[N], in[4] = {0};
+        uint64_t key[N], in[4] = {0};
+        seed = round;
         uint32_t room[N];
         for (uint32_t id = 0; id < N; id++)
-            key[id] = draw(&seed, 10);
+            key[id] = below(10);
         cs_heap h = {.at = room, .key = round % 4 < 2 ? key : NULL, .largest_id = round % 2};
         for (int step = 0; step < 600; step++) {
-            const uint32_t id = draw(&seed, N);
-            if (h.len == 0 || (draw(&seed, 2) && !cs_bits_has(in, id))) {
+            const uint32_t id = below(N);
+            if (h.len == 0 || (below(2) && !cs_bits_has(in, id))) {
                 if (cs_bits_has(in, id)) continue;
                 cs_bits_set(in, id);
                 cs_heap_push(&h, id);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "random.h"
 
 typedef struct sheet {
     char at[1 << 16];
@@ -162,12 +163,12 @@ static void keys_are_strings(void **state)
 static void any_bytes(void **state)
 {
     (void)state;
-    uint64_t x = 1;
+    seed = 1;
     for (int i = 0; i < 20000; i++) {
         char bytes[12];
         const size_t len = i % 13 == 12 ? 12 : (size_t)(i % 13);
         for (size_t k = 0; k < len; k++) {
-            x = x * UINT64_C(6364136223846793005) + 1442695040888963407U;
+            const uint64_t x = random_bits();
             bytes[k] = (char)("\"\\\n\x80\xbf\xc3\xe2\xed\xf0\xf4\xff\x01"[(x >> 40) % 12]);
             if (x >> 63) bytes[k] = (char)(x >> 50);
         }

@@ -13,13 +13,8 @@
 
 #include "base/text.h"
 
-static uint64_t next(uint64_t *seed) /* splitmix64 */
-{
-    uint64_t z = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
+#define SPLITMIX
+#include "random.h"
 
 /* ---- spans ---- */
 
@@ -108,15 +103,15 @@ static bool slow_glob(const char *p, const char *t)
 static void globs_against_oracle(void **state)
 {
     (void)state;
-    uint64_t seed = 7;
+    seed = 7;
     size_t hits = 0;
     for (int i = 0; i < 200000; i++) {
         char p[9] = "", t[11] = "";
-        const size_t pn = next(&seed) % 8, tn = next(&seed) % 10;
+        const size_t pn = random_bits() % 8, tn = random_bits() % 10;
         for (size_t k = 0; k < pn; k++)
-            p[k] = "ab*?*"[next(&seed) % 5];
+            p[k] = "ab*?*"[random_bits() % 5];
         for (size_t k = 0; k < tn; k++)
-            t[k] = "ab"[next(&seed) % 2];
+            t[k] = "ab"[random_bits() % 2];
         const bool want = slow_glob(p, t);
         hits += want;
         if (glob(p, t) != want) fail_msg("\"%s\" on \"%s\"", p, t);
@@ -454,9 +449,9 @@ static void check_f32(float x)
 static void floats_round_trip(void **state)
 {
     (void)state;
-    uint64_t seed = 3;
+    seed = 3;
     for (int i = 0; i < 20000; i++) {
-        const uint64_t bits = next(&seed);
+        const uint64_t bits = random_bits();
         double x;
         memcpy(&x, &bits, sizeof x);
         if (isfinite(x)) check_f64(x);

@@ -2,12 +2,8 @@
  * ones of theory 5.2, written anew here with ties the other way, and as good as the best plan on
  * small graphs. Everything is seeded; CUTSET_LONG=1 looks at ten times as many graphs.
  */
-#include <stdlib.h>
-
 #include "graph_build.h"
 #include "plan/work.h"
-
-static int repeats(int n) { return getenv("CUTSET_LONG") ? n * 10 : n; }
 
 #define LARGE 60
 

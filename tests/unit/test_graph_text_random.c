@@ -1,6 +1,7 @@
 /* The text form on seeded random graphs and numbers: written and read back they are equal, whatever
  * the order of the lines. */
 #include "graph_text.h"
+#include "random.h"
 
 #include <math.h>
 
@@ -8,14 +9,13 @@
 static void floats_read_back(void **state)
 {
     (void)state;
-    uint64_t seed = 1;
+    seed = 1;
     struct string s = {0};
     enum { N = 20000 };
     static uint32_t bits[N];
     put(&s, "%%y = Op() {a=[");
     for (int i = 0; i < N; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        bits[i] = (uint32_t)(seed >> 32);
+        bits[i] = (uint32_t)(random_bits() >> 32);
         if (i % 4 == 0) bits[i] = (bits[i] & 0xff800000u) + (uint32_t)(i / 4 % 3) - 1;
         float f;
         memcpy(&f, &bits[i], 4);
@@ -37,14 +37,6 @@ static void floats_read_back(void **state)
 }
 
 /* ---- random graphs, both ways ---- */
-
-static uint64_t seed;
-
-static uint32_t below(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((seed >> 33) % n);
-}
 
 static const char *pick(const char *const *from, uint32_t n) { return from[below(n)]; }
 

@@ -6,16 +6,12 @@
  * cuts or packing. Larger graphs: what comes out is a plan under all options. Everything is
  * seeded; CUTSET_LONG=1 looks at ten times as many graphs.
  */
-#include <stdlib.h>
-
 #include "graph_build.h"
 #include "plan/work.h"
 
 #define MOST 9  /* nodes that brute force looks at */
 #define ROOM 30 /* nodes of a sample */
 #define WEIGHTS 5
-
-static int repeats(int n) { return getenv("CUTSET_LONG") ? n * 10 : n; }
 
 /* ---- a random case ---- */
 

@@ -17,20 +17,11 @@
 #include "graph/graph.h"
 #include "plan/plan.h"
 
+#define SPLITMIX
+#include "random.h"
+
 #define MAX_NODES 9
 #define MAX_WEIGHTS 6
-
-static uint64_t seed_state;
-static uint32_t below(uint32_t n)
-{
-    seed_state += 0x9e3779b97f4a7c15u;
-    uint64_t z = seed_state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ z >> 31) % n);
-}
-
-static int repeats(int n) { return getenv("CUTSET_LONG") ? n * 10 : n; }
 
 /* ---- a random case ---- */
 
@@ -311,7 +302,7 @@ static void engines_and_parts_are_minimal(void **state)
 {
     (void)state;
     for (int i = 0; i < repeats(5000); i++) {
-        seed_state = (uint64_t)i;
+        seed = (uint64_t)i;
         sample s = random_sample(below(2), false, 1);
         uint32_t class[MAX_NODES];
         cutset_plan *plan;
@@ -342,7 +333,7 @@ static void groups_are_optimal(void **state)
 {
     (void)state;
     for (int i = 0; i < repeats(3000); i++) {
-        seed_state = 1000000 + (uint64_t)i;
+        seed = 1000000 + (uint64_t)i;
         sample s = random_sample(false, true, 1);
         uint32_t class[MAX_NODES];
         make_classes(&s, class);
@@ -372,7 +363,7 @@ static void budgets_hold_and_bounds_are_valid(void **state)
     int reached = 0, proved = 0, total = repeats(3000);
     (void)state;
     for (int i = 0; i < total; i++) {
-        seed_state = 2000000 + (uint64_t)i;
+        seed = 2000000 + (uint64_t)i;
         sample s = random_sample(true, below(4) == 0, 1);
         s.budget = 4 * (4 + (int64_t)below(30));
         s.keep_oversized = true;
@@ -401,7 +392,7 @@ static void several_targets_are_valid(void **state)
     int reached = 0, total = repeats(1500);
     (void)state;
     for (int i = 0; i < total; i++) {
-        seed_state = 3000000 + (uint64_t)i;
+        seed = 3000000 + (uint64_t)i;
         sample s = random_sample(below(2), false, 2 + (int)below(2));
         if (s.n_weights && below(2)) {
             s.budget = 4 * (10 + (int64_t)below(30));
@@ -469,7 +460,7 @@ static void min_nodes_keeps_the_most(void **state)
     int reached = 0, total = repeats(300);
     (void)state;
     for (int i = 0; i < total; i++) {
-        seed_state = 4000000 + (uint64_t)i;
+        seed = 4000000 + (uint64_t)i;
         sample s = random_sample(false, false, 1);
         s.min_nodes = 2 + (int64_t)below(3);
         cutset_plan *plan;

@@ -5,20 +5,12 @@
  * fewest for the graph in which every reader has its own repeated nodes. */
 #include "failing_alloc.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "graph_text.h"
 #include "plan/assemble.h"
+#include "random.h"
 
 enum { HOST = -1, MOST = 64 };
 
-static cutset_error err;
 static cutset_target *acc;
 
 /* ---- graphs ---- */
@@ -53,44 +45,15 @@ static cutset_plan *make(const cs_graph *g, const cutset_plan_opts *opts)
 
 /* ---- a plan in words: "acc a t(+c): x -> a [1 16] | host ..." ---- */
 
-typedef struct sheet {
-    char *at;
-    size_t len, room;
-} sheet;
-
-static int gather(void *payload, const void *bytes, size_t len)
-{
-    sheet *s = payload;
-    if (s->len + len + 1 > s->room) {
-        s->room = 2 * (s->len + len + 1);
-        s->at = realloc(s->at, s->room);
-        assert_non_null(s->at);
-    }
-    memcpy(s->at + s->len, bytes, len);
-    s->len += len;
-    s->at[s->len] = 0;
-    return 0;
-}
-
-static void say(sheet *s, const char *format, ...)
-{
-    char text[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    gather(s, text, strlen(text));
-}
-
-static void say_names(sheet *s, const cutset_plan *plan, const cs_str *at, uint32_t n)
+static void say_names(struct string *s, const cutset_plan *plan, const cs_str *at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const cs_span name = cs_strtab_get(&plan->names, at[i]);
-        say(s, " %.*s", CS_FMT(name));
+        put(s, " %.*s", CS_FMT(name));
     }
 }
 
-static void say_refs(sheet *s, const cutset_plan *plan, uint32_t first, uint32_t n)
+static void say_refs(struct string *s, const cutset_plan *plan, uint32_t first, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         say_names(s, plan, &plan->values.at[plan->refs.at[first + i]], 1);
@@ -98,24 +61,24 @@ static void say_refs(sheet *s, const cutset_plan *plan, uint32_t first, uint32_t
 
 static void is(const cutset_plan *plan, const char *want)
 {
-    sheet s = {0};
+    struct string s = {0};
     for (size_t p = 0; p < plan->parts.len; p++) {
         const cs_part *part = &plan->parts.at[p];
-        say(&s, "%s%s", p ? " | " : "", part->target < 0 ? "host" : "acc");
+        put(&s, "%s%s", p ? " | " : "", part->target < 0 ? "host" : "acc");
         say_names(&s, plan, plan->node_label.at + part->node, part->n_node);
-        if (part->n_copy > 0) say(&s, " +");
+        if (part->n_copy > 0) put(&s, " +");
         say_names(&s, plan, plan->copy_label.at + part->copy, part->n_copy);
-        say(&s, ":");
+        put(&s, ":");
         say_refs(&s, plan, part->input, part->n_input);
-        say(&s, " ->");
+        put(&s, " ->");
         say_refs(&s, plan, part->output, part->n_output);
-        say(&s, " [%u %lld]", part->weights, (long long)part->weight_bytes);
+        put(&s, " [%u %lld]", part->weights, (long long)part->weight_bytes);
     }
     assert_string_equal(s.at, want);
     free(s.at);
 }
 
-static void becomes(const char *text, const char *repeated, const char *want)
+static void planned(const char *text, const char *repeated, const char *want)
 {
     cs_graph *g = read_graph(text, repeated);
     cutset_plan *plan = make(g, NULL);
@@ -133,13 +96,13 @@ static void becomes(const char *text, const char *repeated, const char *want)
 static void permute(void **state)
 {
     (void)state;
-    becomes(PERMUTE "output %b\n", "t",
+    planned(PERMUTE "output %b\n", "t",
             "acc t a: x -> a [1 16] | host h + t: a -> h [1 16] | acc b + t: h -> b [1 16]");
     /* Its home is the first part that needs it, and only that hands it on. */
-    becomes(PERMUTE "output %b\noutput %t\n", "t",
+    planned(PERMUTE "output %b\noutput %t\n", "t",
             "acc t a: x -> t a [1 16] | host h + t: a -> h [1 16] | acc b + t: h -> b [1 16]");
     /* Not repeated: a host part of its own, and the value crosses. */
-    becomes(PERMUTE "output %b\n", "",
+    planned(PERMUTE "output %b\n", "",
             "host t: -> t [1 16] | acc a: x t -> a [0 0] | host h: a t -> h [0 0] | "
             "acc b: h t -> b [0 0]");
 }
@@ -148,7 +111,7 @@ static void chain(void **state)
 {
     (void)state;
     /* The host needs one node of the chain, the engines all. */
-    becomes("graph g\ninput %x : f32[4]\nweight %w : f32[4]\nweight %v : f32[8]\n"
+    planned("graph g\ninput %x : f32[4]\nweight %w : f32[4]\nweight %v : f32[8]\n"
             "%t : f32[4] = T(%w)\n%u : f32[4] = U(%t, %v)\n"
             "%h : f32[4] = H(%x, %t) @host\n%a : f32[4] = A(%h, %u) @acc\n"
             "%i : f32[4] = H(%a) @host\n%b : f32[4] = B(%i, %u, %t) @acc\noutput %b\n",
@@ -161,7 +124,7 @@ static void outputs(void **state)
 {
     (void)state;
     /* Read by no node: planned, and its own constants are repeated in its part. */
-    becomes(
+    planned(
         "graph g\ninput %x : f32[4]\nweight %w : f32[4]\n%t : f32[4] = T(%w)\n"
         "%u : f32[4] = U(%t) @acc\n%a : f32[4] = A(%x) @acc\n%d = D(%t)\noutput %u\noutput %a\n",
         "t u d", "acc t u a: x -> u a [1 16] | host d + t: -> [1 16]");
@@ -171,12 +134,12 @@ static void sizes(void **state)
 {
     (void)state;
     /* The size of what a host node makes: the engine takes the tensor, not the number. */
-    becomes("graph g\ninput %x : f32[4]\n%y : f32[4] = H(%x) @host\n%s : i64 = Size(%y)\n"
+    planned("graph g\ninput %x : f32[4]\n%y : f32[4] = H(%x) @host\n%s : i64 = Size(%y)\n"
             "%z : i64 = Mul(%s, %s)\n%v : f32[4] = View(%x, %z) @acc\n"
             "%h : f32[4] = H(%v, %s) @host\noutput %h\n",
             "s z", "host y: x -> y [0 0] | acc s z v: y x -> v [0 0] | host h + s: y v -> h [0 0]");
     /* What it reads may come from the part itself. */
-    becomes("graph g\ninput %x : f32[4]\n%y : f32[4] = A(%x) @acc\n%s : i64 = Size(%y)\n"
+    planned("graph g\ninput %x : f32[4]\n%y : f32[4] = A(%x) @acc\n%s : i64 = Size(%y)\n"
             "%v : f32[4] = View(%y, %s) @acc\n%h : f32[4] = H(%v, %s) @host\noutput %h\n",
             "s", "acc y s v: x -> y v [0 0] | host h + s: y v -> h [0 0]");
 }
@@ -185,10 +148,10 @@ static void not_repeated(void **state)
 {
     (void)state;
     /* What writes, what is written, what has an order edge. */
-    becomes("graph g\ninput %x : f32[4]\nweight %w : f32[4]\n%t : f32[4] = T(%w)\n"
+    planned("graph g\ninput %x : f32[4]\nweight %w : f32[4]\n%t : f32[4] = T(%w)\n"
             "%u : f32[4] = U(%t) !writes(%t)\n%a : f32[4] = A(%x, %u) @acc\noutput %a\n",
             "t u", "host t u: -> u [1 16] | acc a: x u -> a [0 0]");
-    becomes("graph g\ninput %x : f32[4]\nweight %w : f32[4]\n%t : f32[4] = T(%w)\n"
+    planned("graph g\ninput %x : f32[4]\nweight %w : f32[4]\n%t : f32[4] = T(%w)\n"
             "%h : f32[4] = H(%x) @host\n%a : f32[4] = A(%h, %t) @acc\norder %h -> %t\noutput %a\n",
             "t", "host h t: x -> h t [1 16] | acc a: h t -> a [0 0]");
 }
@@ -613,14 +576,6 @@ static size_t check_saved(const oracle *o, inlined *in, uint32_t fewest)
 
 /* ---- random graphs ---- */
 
-static uint64_t seed;
-
-static uint32_t below(uint32_t n)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(seed >> 33) % n;
-}
-
 static uint32_t add_value(cs_graph *g, const char *letter, cs_origin origin)
 {
     char name[32], type[32];
@@ -679,29 +634,31 @@ static cs_graph *random_graph(uint32_t n)
     return g;
 }
 
+static void written(const cutset_plan *plan, struct string *s)
+{
+    cs_out out;
+    s->len = 0;
+    assert_int_equal(cs_out_call(&out, append, s, &err), CUTSET_OK);
+    assert_int_equal(cs_plan_write_json(plan, NULL, &out, &err), CUTSET_OK);
+    assert_int_equal(cs_out_done(&out, NULL, &err), CUTSET_OK);
+}
+
 static void check_round_trip(const cutset_plan *plan, const cs_graph *g)
 {
-    sheet text[2] = {{0}, {0}};
+    struct string text = {0}, second = {0};
     cutset_plan *again = NULL;
-    const cutset_plan *of = plan;
-    for (int i = 0; i < 2; i++) {
-        cs_out out;
-        assert_int_equal(cs_out_call(&out, gather, &text[i], &err), CUTSET_OK);
-        assert_int_equal(cs_plan_write_json(of, NULL, &out, &err), CUTSET_OK);
-        assert_int_equal(cs_out_done(&out, NULL, &err), CUTSET_OK);
-        if (i) break;
-        const cs_span span = {text[0].at, text[0].len};
-        if (cs_plan_parse_json(&again, span, "plan.json", NULL, &err)) fail_msg("%s", err.message);
-        of = again;
-    }
-    assert_string_equal(text[0].at, text[1].at);
-    if (cs_plan_bind(again, g, 77, &err)) fail_msg("%s\n%s", err.message, text[0].at);
+    written(plan, &text);
+    if (cs_plan_parse_json(&again, (cs_span){text.at, text.len}, "plan.json", NULL, &err))
+        fail_msg("%s", err.message);
+    written(again, &second);
+    assert_string_equal(text.at, second.at);
+    if (cs_plan_bind(again, g, 77, &err)) fail_msg("%s\n%s", err.message, text.at);
     assert_int_equal(again->copies.len, plan->copies.len);
     for (size_t i = 0; i < plan->copies.len; i++)
         assert_int_equal(again->copies.at[i], plan->copies.at[i]);
     cs_plan_free(again);
-    free(text[0].at);
-    free(text[1].at);
+    free(text.at);
+    free(second.at);
 }
 
 static void check_all(const oracle *o, int64_t budget)
@@ -837,22 +794,13 @@ static cutset_status take(const char *text, const cs_graph *g)
     return s;
 }
 
-static void written(const cutset_plan *plan, sheet *s)
-{
-    cs_out out;
-    s->len = 0;
-    assert_int_equal(cs_out_call(&out, gather, s, &err), CUTSET_OK);
-    assert_int_equal(cs_plan_write_json(plan, NULL, &out, &err), CUTSET_OK);
-    assert_int_equal(cs_out_done(&out, NULL, &err), CUTSET_OK);
-}
-
 /* The plan of the graph, with `old` replaced in it, is refused with the message. */
 static void not_bound(const char *graph, const char *repeated, const char *old, const char *new,
                       const char *message)
 {
     cs_graph *g = read_graph(graph, repeated);
     cutset_plan *plan = make(g, NULL);
-    sheet s = {0};
+    struct string s = {0};
     written(plan, &s);
     assert_int_equal(take(s.at, g), CUTSET_OK);
     char *text = replaced(s.at, old, new);
@@ -907,7 +855,7 @@ static void by_hand(void **state)
     (void)state;
     cs_graph *g = read_graph(PERMUTE "output %b\n", "t");
     cutset_plan *plan = make(g, NULL);
-    sheet s = {0};
+    struct string s = {0};
     written(plan, &s);
     assert_int_equal(take(s.at, g), CUTSET_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

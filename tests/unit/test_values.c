@@ -15,20 +15,13 @@
 
 #include "api/model.h"
 
+#define SPLITMIX
+#include "random.h"
+
 #define MAX_NODES 12
 #define MAX_VALUES (MAX_NODES + 6)
 #define ACC 1u
 #define HOST CUTSET_ALLOW_HOST
-
-static uint64_t seed_state;
-static uint32_t below(uint32_t n)
-{
-    seed_state += 0x9e3779b97f4a7c15u;
-    uint64_t z = seed_state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ z >> 31) % n);
-}
 
 /* ---- the language ---- */
 
@@ -377,7 +370,7 @@ static void random_programs(void **state)
     const uint64_t n = getenv("CUTSET_LONG") ? 200000 : 20000;
     size_t engines = 0, moved = 0, inside = 0;
     for (uint64_t k = 0; k < n; k++) {
-        seed_state = k * 1000003;
+        seed = k * 1000003;
         const program p = random_program();
         cutset_model *m = build(&p);
         cutset_plan *plan = plan_of(m, k % 3 ? 0 : 60);
