@@ -15,7 +15,7 @@ overloads are there, without names and defaults:
     type     = as in torch's schemas, with T Tensor, i int, f float, b bool, s str, c complex,
                N Scalar, D Device, o anything else; "." any arguments from here on
 
-Schemas leave some sharing unsaid; EXTRA says it.
+Schemas leave some sharing and writes unsaid; RETURNS_FIRST, SHARES_ELEMENTS and NORMS say them.
 """
 import re
 import sys

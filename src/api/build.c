@@ -3,23 +3,30 @@
 
 #include "api/model.h"
 
-/* "RULE: sentence" as a rule and the sentence. */
-static cutset_status parse_reason(cs_pool *pool, cs_span text, cs_permit *out, cutset_error *err)
+bool cs_parse_reason(cs_span text, cs_rule *rule, cs_span *why)
 {
     const char *colon = memchr(text.at, ':', text.len);
-    const cs_span rule = {text.at, colon ? (size_t)(colon - text.at) : 0};
+    const cs_span name = {text.at, colon ? (size_t)(colon - text.at) : 0};
     for (cs_rule r = CS_RULE_NONE + 1; r < CS_RULE_COUNT; r++) {
-        if (!cs_span_is(rule, cs_rule_name(r))) continue;
-        cs_span why = {colon + 1, text.len - rule.len - 1};
-        while (why.len && *why.at == ' ')
-            why = (cs_span){why.at + 1, why.len - 1};
-        out->rule = r;
-        out->why = cs_strtab_add(&pool->names, why, false);
-        return out->why == CS_NONE ? cs_fail_memory(err) : CUTSET_OK;
+        if (!cs_span_is(name, cs_rule_name(r))) continue;
+        *rule = r;
+        *why = (cs_span){colon + 1, text.len - name.len - 1};
+        while (why->len && *why->at == ' ')
+            *why = (cs_span){why->at + 1, why->len - 1};
+        return true;
     }
-    return cs_fail(err, CUTSET_BAD,
-                   "graph arrays: reason '%.*s' begins with no rule: write \"op: why\"",
-                   CS_FMT(text));
+    return false;
+}
+
+static cutset_status read_reason(cs_pool *pool, cs_span text, cs_permit *out, cutset_error *err)
+{
+    cs_span why;
+    if (!cs_parse_reason(text, &out->rule, &why))
+        return cs_fail(err, CUTSET_BAD,
+                       "graph arrays: reason '%.*s' begins with no rule: write \"op: why\"",
+                       CS_FMT(text));
+    out->why = cs_strtab_add(&pool->names, why, false);
+    return out->why == CS_NONE ? cs_fail_memory(err) : CUTSET_OK;
 }
 
 static cutset_status read_permits(cutset_model *m, const cutset_graph *in, cutset_error *err)
@@ -30,7 +37,7 @@ static cutset_status read_permits(cutset_model *m, const cutset_graph *in, cutse
     const char *at = in->reasons;
     for (size_t i = 0; !s && i < in->n_reasons; i++) {
         const cs_span text = cs_span_of(at);
-        s = parse_reason(m->graph->pool, text, &reasons[i], err);
+        s = read_reason(m->graph->pool, text, &reasons[i], err);
         at += text.len + 1;
     }
     for (size_t i = 0; !s && i < in->n_nodes; i++) {

@@ -32,4 +32,8 @@ cutset_status cs_scripted_plan(cutset_plan **out, const cutset_model *m,
                                const cutset_target *const *targets, size_t n_targets,
                                const cutset_plan_opts *opts, cutset_error *err);
 
+/* "RULE: sentence", RULE as in plan.json, as the rule and the sentence, which points into `text`. False:
+ * it begins with no rule. */
+bool cs_parse_reason(cs_span text, cs_rule *rule, cs_span *why);
+
 #endif

@@ -18,7 +18,7 @@
 
 struct cs_scripted {
     cs_torch *torch;
-    cs_plan_block *blocks; /* as torch->blocks */
+    cs_plan_block *blocks; /* as torch->blocks; they point into the model */
     cs_plan_whole whole;
     bool sized; /* the caller told the sizes of weights */
     cs_arena arena;
@@ -26,41 +26,20 @@ struct cs_scripted {
 
 /* ---- permits ---- */
 
-static const struct {
-    cs_rule rule;
-    const char *why;
-} refusals[] = {
-    [CS_TORCH_CONTAINER] = {CS_RULE_OP,
-                            "it changes a container or an attribute, which the host does"},
-    [CS_TORCH_EFFECT] = {CS_RULE_OP, "it has a side effect"},
-    [CS_TORCH_UNKNOWN] = {CS_RULE_OP, "no schema tells what it writes"},
-    [CS_TORCH_INSIDE] = {CS_RULE_OP, "something inside it must stay on the host"},
-    [CS_TORCH_ATTRIBUTE] = {CS_RULE_OP, "it reads an attribute that is set"},
-    [CS_TORCH_DEFAULT] = {CS_RULE_OP,
-                          "no aten:: operator that neither writes, draws random numbers "
-                          "nor has a side effect"},
+static const char *const refusals[] = {
+    [CS_TORCH_CONTAINER] = "it changes a container or an attribute, which the host does",
+    [CS_TORCH_EFFECT] = "it has a side effect",
+    [CS_TORCH_UNKNOWN] = "no schema tells what it writes",
+    [CS_TORCH_INSIDE] = "something inside it must stay on the host",
+    [CS_TORCH_ATTRIBUTE] = "it reads an attribute that is set",
+    [CS_TORCH_DEFAULT] = "no aten:: operator that neither writes, draws random numbers "
+                         "nor has a side effect",
 };
 
 typedef struct reason {
     cs_rule rule;
     cs_span why;
 } reason;
-
-/* "RULE: sentence" */
-static cutset_status parse_reason(cs_span text, reason *out, cutset_error *err)
-{
-    const char *colon = memchr(text.at, ':', text.len);
-    const cs_span rule = {text.at, colon ? (size_t)(colon - text.at) : 0};
-    for (cs_rule r = CS_RULE_NONE + 1; r < CS_RULE_COUNT; r++) {
-        if (!cs_span_is(rule, cs_rule_name(r))) continue;
-        *out = (reason){r, {colon + 1, text.len - rule.len - 1}};
-        while (out->why.len && *out->why.at == ' ')
-            out->why = (cs_span){out->why.at + 1, out->why.len - 1};
-        return CUTSET_OK;
-    }
-    return cs_fail(err, CUTSET_USAGE, "reason '%.*s' begins with no rule: write \"op: why\"",
-                   CS_FMT(text));
-}
 
 static cutset_status parse_reasons(const cutset_torchscript *in, reason **out, cutset_error *err)
 {
@@ -70,7 +49,9 @@ static cutset_status parse_reasons(const cutset_torchscript *in, reason **out, c
     cutset_status s = CUTSET_OK;
     for (size_t i = 0; !s && i < in->n_reasons; i++) {
         const cs_span text = cs_span_of(at);
-        s = parse_reason(text, &(*out)[i], err);
+        if (!cs_parse_reason(text, &(*out)[i].rule, &(*out)[i].why))
+            s = cs_fail(err, CUTSET_USAGE, "reason '%.*s' begins with no rule: write \"op: why\"",
+                        CS_FMT(text));
         at += text.len + 1;
     }
     return s;
@@ -81,11 +62,11 @@ static bool permit(cs_pool *pool, const cs_torch_node *n, const cutset_torchscri
 {
     reason r = {CS_RULE_NONE, {"", 0}};
     *out = (cs_permit){.mask = n->mask};
-    if (n->mask & ~CS_TORCH_HOST) return true;
+    if (n->mask & ~CUTSET_ALLOW_HOST) return true;
     const uint32_t given =
         in->n_lines && in->line_reasons ? in->line_reasons[n->line] : CUTSET_NONE;
     if (n->refusal)
-        r = (reason){refusals[n->refusal].rule, cs_span_of(refusals[n->refusal].why)};
+        r = (reason){CS_RULE_OP, cs_span_of(refusals[n->refusal])};
     else if (given != CUTSET_NONE)
         r = reasons[given];
     out->rule = r.rule;
@@ -111,7 +92,11 @@ static cutset_status fill_block(cutset_model *m, size_t b, const cutset_torchscr
         if (!permit(from->graph->pool, &from->nodes.at[i], in, reasons, &permits[i]))
             return cs_fail_memory(err);
     }
-    t->blocks[b] = (cs_plan_block){.source = {.graph = from->graph, .permits = permits},
+    t->blocks[b] = (cs_plan_block){.source = {.graph = from->graph,
+                                              .permits = permits,
+                                              .path = m->path,
+                                              .hash = m->hash,
+                                              .open = &m->opts},
                                    .owner = from->owner,
                                    .owner_node = from->owner_node,
                                    .branch = from->branch,
@@ -198,19 +183,8 @@ cutset_status cs_scripted_plan(cutset_plan **out, const cutset_model *m,
             err, CUTSET_USAGE,
             "the text of a graph has no weight sizes: plan it without a memory budget, or "
             "give budgets to cutset.torchscript");
-    const size_t n = t->torch->blocks.len;
-    cs_plan_block *blocks = cs_alloc(n, sizeof *blocks);
-    if (!blocks) return cs_fail_memory(err);
-    for (size_t b = 0; b < n; b++) {
-        blocks[b] = t->blocks[b];
-        blocks[b].source.path = m->path;
-        blocks[b].source.hash = m->hash;
-        blocks[b].source.open = &m->opts;
-    }
     cutset_plan_opts tensors = *opts;
     tensors.tensors_only = true;
-    const cutset_status s =
-        cs_plan_make_nested(out, blocks, n, &t->whole, targets, n_targets, &tensors, err);
-    cs_free(blocks);
-    return s;
+    return cs_plan_make_nested(out, t->blocks, t->torch->blocks.len, &t->whole, targets, n_targets,
+                               &tensors, err);
 }

@@ -142,8 +142,7 @@ static cutset_status assign_checked(cs_work *w, uint32_t node, bool all, cutset_
     return CUTSET_OK;
 }
 
-/* Splits "NAME=TARGET" at the last '='. */
-static bool split_pin(const char *text, cs_span *name, cs_span *target)
+bool cs_split_pin(const char *text, cs_span *name, cs_span *target)
 {
     const char *eq = strrchr(text, '=');
     if (!eq || eq == text || !eq[1]) return false;
@@ -157,7 +156,7 @@ static cutset_status pin(cs_work *w, size_t which, uint32_t *by_pin, cutset_erro
 {
     const char *text = w->opts->pins[which];
     cs_span name, target;
-    if (!split_pin(text, &name, &target))
+    if (!cs_split_pin(text, &name, &target))
         return cs_fail(err, CUTSET_USAGE, "--pin %s: write NAME=TARGET", text);
     int32_t t = target_index(w, target);
     if (t == -2)

@@ -39,9 +39,7 @@ static cutset_status add_text_groups(cs_work *w, cutset_error *err)
     return CUTSET_OK;
 }
 
-/* Bytes up to the next comma; a comma in a name is written with a backslash before it, which the
- * glob takes for the comma itself. */
-static size_t name_length(const char *at)
+size_t cs_group_name(const char *at)
 {
     size_t len = 0;
     while (at[len] && at[len] != ',')
@@ -54,7 +52,7 @@ static cutset_status add_named_group(cs_work *w, const char *text, cutset_error 
     cs_ids ids = {0};
     cutset_status s = CUTSET_OK;
     for (const char *at = text; !s && at;) {
-        size_t len = name_length(at);
+        size_t len = cs_group_name(at);
         bool some;
         if (!len)
             s = cs_fail(err, CUTSET_USAGE,

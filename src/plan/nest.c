@@ -28,24 +28,46 @@ typedef struct nester {
     uint32_t *home;                  /* by block: the part around it */
     uint32_t **part;                 /* by block, by node: its part */
     int64_t engines;                 /* so far */
+    cs_permit **permits;             /* by block: its own, if an option changes them; or NULL */
+    cs_ids ids;                      /* what `matches` found last */
     names *excludes, *pins, *groups; /* by block */
     cs_arena arena;
 } nester;
 
 /* ---- which options go where ---- */
 
-/* Nodes of the block that are its own and match. False: no memory. */
-static bool matches(const nester *w, size_t b, cs_span name, bool ops, size_t *n)
+/* w->ids: nodes of the block that match; *n: how many are its own. False: no memory. */
+static bool matches(nester *w, size_t b, cs_span name, bool ops, size_t *n)
 {
-    cs_ids ids = {0};
-    bool some;
-    const bool ok = cs_match_nodes(&w->blocks[b].source, name, ops, &ids, &some);
     const bool *imported = w->blocks[b].imported;
-    *n = 0;
-    for (size_t i = 0; ok && i < ids.len; i++)
-        *n += !imported || !imported[ids.at[i]];
-    cs_vec_fini(&ids);
-    return ok;
+    bool some;
+    w->ids.len = *n = 0;
+    if (!cs_match_nodes(&w->blocks[b].source, name, ops, &w->ids, &some)) return false;
+    for (size_t i = 0; i < w->ids.len; i++)
+        *n += !imported || !imported[w->ids.at[i]];
+    return true;
+}
+
+/* The permits of a block, to be changed; NULL: no memory. */
+static cs_permit *own_permits(nester *w, size_t b)
+{
+    const cs_plan_source *source = &w->blocks[b].source;
+    if (!w->permits[b])
+        w->permits[b] = cs_arena_dup(&w->arena, source->permits,
+                                     source->graph->nodes.len * sizeof *source->permits);
+    return w->permits[b];
+}
+
+/* What is excluded (w->ids) is repeated nowhere. */
+static bool keep_excluded(nester *w, size_t b)
+{
+    for (size_t i = 0; i < w->ids.len; i++) {
+        const uint32_t node = w->ids.at[i];
+        if (!(w->blocks[b].source.graph->nodes.at[node].flags & CS_NODE_REPEAT)) continue;
+        if (!own_permits(w, b)) return false;
+        w->permits[b][node].planned = true;
+    }
+    return true;
 }
 
 /* The label of a block's owner, as a string of w->arena. */
@@ -71,25 +93,25 @@ static bool exclude_around(nester *w, size_t b)
 }
 
 /* To every block that it matches in; to the graph itself where it matches nowhere: that tells. */
-static bool send(nester *w, names *lists, const char *text, cs_span name, bool ops, bool around)
+static bool send(nester *w, names *lists, const char *text, cs_span name, bool exclude)
 {
     bool some = false;
     for (size_t b = 0; b < w->n; b++) {
         size_t n;
-        if (!matches(w, b, name, ops, &n)) return false;
+        if (!matches(w, b, name, exclude, &n) || (exclude && !keep_excluded(w, b))) return false;
         if (n == 0) continue;
         some = true;
-        if (!cs_vec_push(&lists[b], text) || (around && !exclude_around(w, b))) return false;
+        if (!cs_vec_push(&lists[b], text) || (exclude && !exclude_around(w, b))) return false;
     }
     return some || cs_vec_push(&lists[0], text);
 }
 
-/* The block where all names of a group match; CS_NONE: no two agree. *some: a name matched. */
+/* The block where all names of a group match; CS_NONE: none does. */
 static cutset_status group_block(nester *w, const char *text, uint32_t *out, cutset_error *err)
 {
     *out = CS_NONE;
     for (const char *at = text; *at;) {
-        const size_t len = strcspn(at, ",");
+        const size_t len = cs_group_name(at);
         for (size_t b = 0; b < w->n && len > 0; b++) {
             size_t n;
             if (!matches(w, b, (cs_span){at, len}, false, &n)) return cs_fail_memory(err);
@@ -109,12 +131,12 @@ static cutset_status sort_options(nester *w, cutset_error *err)
 {
     const cutset_plan_opts *o = w->opts;
     for (size_t i = 0; i < o->n_excludes; i++)
-        if (!send(w, w->excludes, o->excludes[i], cs_span_of(o->excludes[i]), true, true))
+        if (!send(w, w->excludes, o->excludes[i], cs_span_of(o->excludes[i]), true))
             return cs_fail_memory(err);
     for (size_t i = 0; i < o->n_pins; i++) {
-        const char *eq = strrchr(o->pins[i], '=');
-        const cs_span name = {o->pins[i], eq ? (size_t)(eq - o->pins[i]) : strlen(o->pins[i])};
-        if (!send(w, w->pins, o->pins[i], name, false, false)) return cs_fail_memory(err);
+        cs_span name, target;
+        if (!cs_split_pin(o->pins[i], &name, &target)) name = CS_SPAN(""); /* the graph tells */
+        if (!send(w, w->pins, o->pins[i], name, false)) return cs_fail_memory(err);
     }
     for (size_t i = 0; i < o->n_groups; i++) {
         uint32_t b;
@@ -128,40 +150,14 @@ static cutset_status sort_options(nester *w, cutset_error *err)
 
 /* ---- planning ---- */
 
-/* What is excluded is repeated nowhere. */
-static cutset_status keep_excluded(nester *w, size_t b, cs_plan_source *source, cutset_error *err)
-{
-    const cs_graph *g = source->graph;
-    cs_permit *permits = NULL;
-    cs_ids ids = {0};
-    bool ok = true, some;
-    for (size_t i = 0; ok && i < w->opts->n_excludes; i++)
-        ok = cs_match_nodes(&w->blocks[b].source, cs_span_of(w->opts->excludes[i]), true, &ids,
-                            &some);
-    for (size_t i = 0; ok && i < ids.len; i++) {
-        if (!(g->nodes.at[ids.at[i]].flags & CS_NODE_REPEAT)) continue;
-        if (!permits) {
-            permits = cs_arena_dup(&w->arena, source->permits, g->nodes.len * sizeof *permits);
-            ok = permits != NULL;
-            if (ok) source->permits = permits;
-        }
-        if (ok) permits[ids.at[i]].planned = true;
-    }
-    cs_vec_fini(&ids);
-    return ok ? CUTSET_OK : cs_fail_memory(err);
-}
-
 /* Everything to the host: the engines that --max-engines allows are used up. */
-static cutset_status spend(nester *w, size_t b, cs_plan_source *source, cutset_error *err)
+static bool spend(nester *w, size_t b)
 {
-    const size_t n = source->graph->nodes.len;
     const cs_permit all = {.mask = CS_MASK_HOST, .rule = CS_RULE_LIMIT, .why = w->blocks[b].spent};
-    cs_permit *permits = cs_arena_dup(&w->arena, source->permits, n * sizeof *permits);
-    if (!permits) return cs_fail_memory(err);
-    for (size_t i = 0; i < n; i++)
+    cs_permit *permits = own_permits(w, b);
+    for (size_t i = 0; permits && i < w->blocks[b].source.graph->nodes.len; i++)
         if (permits[i].mask & ~CS_MASK_HOST) permits[i] = all;
-    source->permits = permits;
-    return CUTSET_OK;
+    return permits != NULL;
 }
 
 static cutset_status plan_block(nester *w, size_t b, cutset_error *err)
@@ -171,13 +167,11 @@ static cutset_status plan_block(nester *w, size_t b, cutset_error *err)
     opts.excludes = w->excludes[b].at, opts.n_excludes = w->excludes[b].len;
     opts.pins = w->pins[b].at, opts.n_pins = w->pins[b].len;
     opts.groups = w->groups[b].at, opts.n_groups = w->groups[b].len;
-    const cutset_status kept = keep_excluded(w, b, &source, err);
-    if (kept) return kept;
     if (opts.max_engines > 0 && b > 0) {
         opts.max_engines = w->engines < opts.max_engines ? opts.max_engines - w->engines : 0;
-        const cutset_status spent = opts.max_engines ? CUTSET_OK : spend(w, b, &source, err);
-        if (spent) return spent;
+        if (opts.max_engines == 0 && !spend(w, b)) return cs_fail_memory(err);
     }
+    if (w->permits[b]) source.permits = w->permits[b];
     return cs_plan_make(&w->plans[b], &source, w->targets, w->n_targets, &opts, err);
 }
 
@@ -220,10 +214,11 @@ static bool allocate(nester *w)
     w->plans = cs_zalloc(w->n, sizeof *w->plans);
     w->home = cs_alloc(w->n, sizeof *w->home);
     w->part = cs_zalloc(w->n, sizeof *w->part);
+    w->permits = cs_zalloc(w->n, sizeof *w->permits);
     w->excludes = cs_zalloc(w->n, sizeof *w->excludes);
     w->pins = cs_zalloc(w->n, sizeof *w->pins);
     w->groups = cs_zalloc(w->n, sizeof *w->groups);
-    return w->plans && w->home && w->part && w->excludes && w->pins && w->groups;
+    return w->plans && w->home && w->part && w->permits && w->excludes && w->pins && w->groups;
 }
 
 static void finish(nester *w)
@@ -237,9 +232,11 @@ static void finish(nester *w)
     cs_free(w->plans);
     cs_free(w->home);
     cs_free(w->part);
+    cs_free(w->permits);
     cs_free(w->excludes);
     cs_free(w->pins);
     cs_free(w->groups);
+    cs_vec_fini(&w->ids);
     cs_arena_fini(&w->arena);
 }
 

@@ -3,8 +3,9 @@
  * Numbering is depth first: a part, then, where it is a node with branches of its own, the parts of
  * the first branch, then of the second. Engines, bounds and bytes are sums; the certificate and the
  * kind of the bound are those of the graph itself. What a branch repeats of an enclosing block is a
- * copy there, wherever it stood in the branch's own plan; so is a second node of one line (torch.h),
- * which stands behind the first, and no copy is needed where that is. Cost: linear, plus the sorting of operators.
+ * copy there, wherever it stood in the branch's own plan; so is a second node of one line
+ * (torch.h), which stands behind the first, and no copy is needed where that is. Cost: linear, plus
+ * the sorting of operators.
  */
 #include <stdio.h>
 #include <string.h>

@@ -91,6 +91,8 @@ typedef CS_VEC(uint32_t) cs_ids;
 bool cs_match_nodes(const cs_plan_source *source, cs_span name, bool ops, cs_ids *out, bool *some);
 
 /* ---- assign.c ---- */
+/* Splits "NAME=TARGET" at the last '='; false: it is none. */
+bool cs_split_pin(const char *text, cs_span *name, cs_span *target);
 /* Masks, targets and reasons from marks, capability, --pin and --exclude. */
 cutset_status cs_assign(cs_work *w, cutset_error *err);
 /* The node that `node` follows, or CS_NONE. */
@@ -132,6 +134,9 @@ cutset_status cs_costs_build(cs_work *w, const cs_atoms *atoms, cs_arena *arena,
                              cutset_error *err);
 
 /* ---- groups.c ---- */
+/* Bytes of the first name of "NAME,NAME,...". A comma in a name is written with a backslash before it,
+ * which the glob takes for the comma itself. */
+size_t cs_group_name(const char *at);
 /* Groups of the text form and of --group; gives each a common target, or the host, or CUTSET_NO. */
 cutset_status cs_groups(cs_work *w, cutset_error *err);
 /* Atoms of groups, patterns and ties; breaks patterns that would mix targets, demotes ties that do. */

@@ -2,9 +2,9 @@
  *
  * Writes first: they say which cells matter. A line reads the cells of its arguments and, unless it
  * only hands elements on (it makes, opens or indexes a container), what these hold, however deep. A
- * branch whose condition is known to say no does nothing. A
- * line with blocks does what the lines inside do; lines are taken last to first, so that these are
- * known. Cost: linear in the text times the depth of blocks.
+ * branch whose condition is known to say no does nothing. A line with blocks does what the lines
+ * inside do; lines are taken last to first, so that these are known. Cost: linear in the text times
+ * the depth of blocks.
  */
 #include <string.h>
 
@@ -21,7 +21,8 @@ typedef struct finder {
     bool *dead;      /* by line: never run */
 } finder;
 
-int cs_memory_truth(const cs_memory *m, const cutset_torchscript *in, uint32_t value)
+/* Of a value that is false or zero as far as the text and the caller tell; -1: not known. */
+static int truth_of(const cs_memory *m, const cutset_torchscript *in, uint32_t value)
 {
     const uint32_t line = m->s->values.at[value].line;
     if (line == CS_NONE) return -1;
@@ -40,7 +41,7 @@ static void find_dead(const cs_memory *m, const cutset_torchscript *in, bool *de
     for (uint32_t i = 0; i < s->lines.len; i++) {
         const cs_ts_line *l = &s->lines.at[i];
         if (l->kind != CS_TS_IF) continue;
-        const int truth = cs_memory_truth(m, in, cs_ts_arg(s, l, 0));
+        const int truth = truth_of(m, in, cs_ts_arg(s, l, 0));
         if (truth < 0) continue;
         const cs_ts_block *b = &s->blocks.at[s->inner.at[l->inner + (truth ? 1 : 0)]];
         for (uint32_t k = b->first; k < b->end && !dead[k]; k++) /* nested ones are marked once */
@@ -75,7 +76,7 @@ static bool put_write(finder *f, uint32_t cell)
 static bool argument_is(const finder *f, int16_t which, int truth)
 {
     if (which < 0 || which >= (int)f->l->n_arg) return false;
-    return cs_memory_truth(f->m, f->in, cs_ts_arg(f->m->s, f->l, (uint32_t)which)) == truth;
+    return truth_of(f->m, f->in, cs_ts_arg(f->m->s, f->l, (uint32_t)which)) == truth;
 }
 
 static bool take_sig(void *payload, const cs_sig *sig)
@@ -124,11 +125,9 @@ static bool operator_writes(finder *f)
 static bool slot_writes(finder *f)
 {
     const uint32_t object = cs_ts_arg(f->m->s, f->l, 0);
-    const cs_script *s = f->m->s;
     f->act->container = true;
-    const uint64_t key = (uint64_t)s->values.at[object].type.text << 32 | f->l->attr;
-    return put_write(f, cs_map_get(&f->m->slots, key)) &&
-           (s->values.at[object].path != CS_NONE || put_write(f, f->m->of[object]));
+    return put_write(f, cs_memory_slot(f->m, f->l)) &&
+           (f->m->s->values.at[object].path != CS_NONE || put_write(f, f->m->of[object]));
 }
 
 /* Of a line with blocks: what the lines inside write; they come later and are done. */
@@ -209,11 +208,8 @@ static bool find_reads(finder *f, uint32_t line)
     for (uint32_t i = 0; i < f->l->n_out && computes; i++)
         if (cs_ts_has_memory(&s->values.at[f->l->out + i].type) && !put_read(f, f->m->mode, stamp))
             return false;
-    if (f->l->kind == CS_TS_GETATTR && cs_memory_is_set(f->m, f->l)) {
-        const uint32_t object = cs_ts_arg(s, f->l, 0);
-        const uint64_t key = (uint64_t)s->values.at[object].type.text << 32 | f->l->attr;
-        if (!put_read(f, cs_map_get(&f->m->slots, key), stamp)) return false;
-    }
+    if (f->l->kind == CS_TS_GETATTR && !put_read(f, cs_memory_slot(f->m, f->l), stamp))
+        return false;
     for (uint32_t i = line + 1; i < f->l->end; i = s->lines.at[i].end) {
         const cs_act inner = f->m->acts[i];
         for (uint32_t k = 0; k < inner.n_read && !f->dead[i]; k++)

@@ -7,10 +7,11 @@
  *
  * A node is repeated (CS_NODE_REPEAT) if any engine that needs its result could compute it: it is a
  * construct, or makes no tensor and every target takes it; it is pure, touches no memory that
- * something writes, computes no tensors under contexts that change, and what it takes is tensors, constants or results of such nodes. A branch that
- * needs such a result of an enclosing block gets the node, and what it takes, as its own (imported).
- * Where a block gives back what such a node makes, and lines read it too, the node is there twice: as
- * it is, for the block's result, and behind it, imported, for those that read it.
+ * something writes, computes no tensors under contexts that change, and what it takes is tensors,
+ * constants or results of such nodes. A branch that needs such a result of an enclosing block gets
+ * the node, and what it takes, as its own (imported). Where a block gives back what such a node
+ * makes, and lines read it too, the node is there twice: as it is, for the block's result, and
+ * behind it, imported, for those that read it.
  *
  * Cost: linear in the text times the depth of blocks.
  */
@@ -18,8 +19,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define TARGETS 0x3fffffffu
 
 typedef struct lowering {
     cs_torch *out;
@@ -32,7 +31,6 @@ typedef struct lowering {
     bool *repeat;    /* by line */
     bool *read;      /* by value of the script: a line, or a block inside its own, reads it */
     uint32_t *given; /* by value of the script: what its block gives back, if it is there twice */
-    uint32_t *home;  /* by line: the planned block that it is a node of, or CS_NONE */
     /* of the block at hand */
     uint32_t block;  /* in out->blocks */
     uint32_t source; /* in s->blocks */
@@ -206,13 +204,12 @@ static bool can_repeat(lowering *w, uint32_t line)
     const cs_script *s = w->s;
     const cs_ts_line *l = &s->lines.at[line];
     const cs_act *act = &w->m->acts[line];
-    const bool construct = l->kind >= CS_TS_PACK && l->kind <= CS_TS_FRESH;
     if (is_control(l) || act->effect || act->random || act->unknown || act->n_write ||
         act->n_read || !l->n_out || !act->node || l->kind == CS_TS_GETATTR)
         return false;
-    if (!(w->p[line].mask & TARGETS) || (w->needed & ~w->p[line].mask)) return false;
+    if (!(w->p[line].mask & CS_TORCH_TARGETS) || (w->needed & ~w->p[line].mask)) return false;
     for (uint32_t i = 0; i < l->n_out; i++)
-        if (is_tensor(s, l->out + i) && !construct) return false;
+        if (is_tensor(s, l->out + i) && !cs_ts_is_construct(l)) return false;
     for (uint32_t i = 0; i < l->n_arg; i++)
         if (!is_everywhere(w, cs_ts_arg(s, l, i))) return false;
     return !touches_written(w, l);
@@ -257,11 +254,8 @@ static bool add_node(lowering *w, uint32_t line, bool repeat, bool imported)
     if (!copy_name(w, l->op, &op) || cs_graph_add_node(w->g, op, 0, 0) == CS_NONE) return false;
     w->g->nodes.at[w->g->nodes.len - 1].flags = flags_of(w, line, repeat);
     w->g->nodes.at[w->g->nodes.len - 1].offset = l->at;
-    const cs_torch_node beside = {.line = line,
-                                  .mask = w->p[line].mask,
-                                  .refusal = w->p[line].refusal,
-                                  .imported = imported,
-                                  .blocks = CS_NONE};
+    const cs_torch_node beside = {
+        .line = line, .mask = w->p[line].mask, .refusal = w->p[line].refusal, .imported = imported};
     if (!cs_vec_push(&here(w)->nodes, beside) || !cs_vec_push(&here(w)->numbers, l->number) ||
         !add_args(w) || !cs_share_act(&w->share, &w->m->acts[line], w->cells.at))
         return false;
@@ -272,7 +266,6 @@ static bool add_node(lowering *w, uint32_t line, bool repeat, bool imported)
                              w->m->acts[line].derives))
             return false;
     }
-    w->home[line] = w->block;
     return true;
 }
 
@@ -315,12 +308,9 @@ static bool add_imports(lowering *w, const cs_ts_block *b)
             if (!want(w, cs_ts_arg(s, l, k))) return false;
     }
     if (w->imports.len > 1) qsort(w->imports.at, w->imports.len, sizeof *w->imports.at, by_id);
-    for (size_t i = 0; i < w->imports.len; i++) {
-        const uint32_t home = w->home[w->imports.at[i]];
+    for (size_t i = 0; i < w->imports.len; i++)
         if (!find_reads(w, w->imports.at[i]) || !add_node(w, w->imports.at[i], true, true))
             return false;
-        w->home[w->imports.at[i]] = home;
-    }
     return true;
 }
 
@@ -398,7 +388,6 @@ static bool add_lines(lowering *w, const cs_ts_block *b, const bool *is_result)
     for (uint32_t n = 0; n < here(w)->nodes.len; n++) {
         const cs_ts_line *l = &s->lines.at[here(w)->nodes.at[n].line];
         if (l->kind != CS_TS_IF || here(w)->nodes.at[n].imported) continue;
-        here(w)->nodes.at[n].blocks = (uint32_t)w->out->blocks.len;
         for (uint32_t k = 0; k < 2; k++)
             if (!open_block(w, w->block, n, k, s->inner.at[l->inner + k])) return false;
     }
@@ -437,7 +426,6 @@ static bool start(lowering *w)
 {
     const size_t values = w->s->values.len, lines = w->s->lines.len;
     w->repeat = cs_zalloc(lines, sizeof *w->repeat);
-    w->home = cs_zalloc(lines, sizeof *w->home);
     w->read = cs_zalloc(values, sizeof *w->read);
     w->given = cs_alloc(values, sizeof *w->given);
     if (w->given) memset(w->given, 0xff, values * sizeof *w->given);
@@ -448,9 +436,9 @@ static bool start(lowering *w)
     w->used = cs_zalloc(values, sizeof *w->used);
     for (size_t i = 0; i < lines; i++)
         if (w->s->lines.at[i].kind == CS_TS_OPERATOR || is_control(&w->s->lines.at[i]))
-            w->needed |= w->p[i].mask & TARGETS;
-    return w->repeat && w->home && w->read && w->given && w->wanted && w->id && w->made &&
-           w->used && cs_sharing_init(&w->share, w->m) && open_block(w, CS_NONE, CS_NONE, 0, 0);
+            w->needed |= w->p[i].mask & CS_TORCH_TARGETS;
+    return w->repeat && w->read && w->given && w->wanted && w->id && w->made && w->used &&
+           cs_sharing_init(&w->share, w->m) && open_block(w, CS_NONE, CS_NONE, 0, 0);
 }
 
 cutset_status cs_lower(cs_torch *out, const cs_script *s, cs_memory *m,
@@ -468,7 +456,6 @@ cutset_status cs_lower(cs_torch *out, const cs_script *s, cs_memory *m,
     cs_free(is_result);
     cs_sharing_fini(&w.share);
     cs_free(w.repeat);
-    cs_free(w.home);
     cs_free(w.read);
     cs_free(w.given);
     cs_free(w.wanted);

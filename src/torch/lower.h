@@ -9,10 +9,12 @@
 
 #include "torch/memory.h"
 
+/* The bits of a mask that name targets. */
+#define CS_TORCH_TARGETS (~(CUTSET_ALLOW_HOST | CUTSET_ALLOW_DEFAULT))
+
 typedef struct cs_permission { /* by line */
     uint32_t mask;
     uint8_t refusal; /* cs_torch_refusal */
-    bool by_user;    /* the caller's reason is "user: ..." */
 } cs_permission;
 
 /* permit.c; cs_free the result; NULL: no memory. */

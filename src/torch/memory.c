@@ -86,15 +86,19 @@ static bool hold(cs_memory *m, uint32_t container, uint32_t what)
 
 /* ---- attributes ---- */
 
-static uint64_t slot_key(const cs_script *s, uint32_t object, cs_str name)
+static uint64_t slot_key(const cs_script *s, const cs_ts_line *l)
 {
-    return (uint64_t)s->values.at[object].type.text << 32 | name;
+    return (uint64_t)s->values.at[cs_ts_arg(s, l, 0)].type.text << 32 | l->attr;
+}
+
+uint32_t cs_memory_slot(const cs_memory *m, const cs_ts_line *l)
+{
+    return cs_map_get(&m->slots, slot_key(m->s, l));
 }
 
 bool cs_memory_is_set(const cs_memory *m, const cs_ts_line *l)
 {
-    return l->kind == CS_TS_GETATTR &&
-           cs_map_get(&m->slots, slot_key(m->s, m->s->refs.at[l->arg], l->attr)) != CS_NONE;
+    return l->kind == CS_TS_GETATTR && cs_memory_slot(m, l) != CS_NONE;
 }
 
 static bool make_slots(cs_memory *m)
@@ -103,10 +107,9 @@ static bool make_slots(cs_memory *m)
     for (size_t i = 0; i < s->lines.len; i++) {
         const cs_ts_line *l = &s->lines.at[i];
         if (l->kind != CS_TS_SETATTR) continue;
-        const uint64_t key = slot_key(s, s->refs.at[l->arg], l->attr);
-        if (cs_map_get(&m->slots, key) != CS_NONE) continue;
+        if (cs_memory_slot(m, l) != CS_NONE) continue;
         const uint32_t slot = new_cell(m, true);
-        if (slot == CS_NONE || !cs_map_put(&m->slots, key, slot)) return false;
+        if (slot == CS_NONE || !cs_map_put(&m->slots, slot_key(s, l), slot)) return false;
     }
     return true;
 }
@@ -126,7 +129,7 @@ static bool get_attribute(cs_memory *m, const cs_ts_line *l, uint32_t line,
     const cs_script *s = m->s;
     const uint32_t object = s->refs.at[l->arg], path = s->values.at[l->out].path;
     const uint32_t out = m->of[l->out];
-    const uint32_t slot = cs_map_get(&m->slots, slot_key(s, object, l->attr));
+    const uint32_t slot = cs_memory_slot(m, l);
     if (out == CS_NONE) return true;
     if (slot != CS_NONE) return hold(m, slot, out);
     if (path == CS_NONE) return hold(m, m->of[object], out); /* of an object that a line made */
@@ -141,8 +144,7 @@ static bool get_attribute(cs_memory *m, const cs_ts_line *l, uint32_t line,
 static bool set_attribute(cs_memory *m, const cs_ts_line *l)
 {
     const uint32_t object = cs_ts_arg(m->s, l, 0), value = m->of[cs_ts_arg(m->s, l, 1)];
-    const uint32_t slot = cs_map_get(&m->slots, slot_key(m->s, object, l->attr));
-    return hold(m, slot, value) &&
+    return hold(m, cs_memory_slot(m, l), value) &&
            (m->s->values.at[object].path != CS_NONE || hold(m, m->of[object], value));
 }
 

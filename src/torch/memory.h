@@ -48,12 +48,12 @@ static inline uint32_t cs_cell_of(cs_memory *m, uint32_t value)
 }
 /* Does something write this value's memory, or what it holds, however deep? */
 bool cs_memory_is_written(cs_memory *m, uint32_t value);
+/* Of a GetAttr or SetAttr: the cell of its attribute, if a SetAttr sets that; else CS_NONE. */
+uint32_t cs_memory_slot(const cs_memory *m, const cs_ts_line *line);
 /* A GetAttr whose attribute a SetAttr sets. */
 bool cs_memory_is_set(const cs_memory *m, const cs_ts_line *line);
 
 /* effect.c: fills m->acts. False: no memory. */
 bool cs_acts_find(cs_memory *m, cs_schemas *schemas, const cutset_torchscript *in);
-/* Of a value that is false or zero as far as the text and the caller tell; -1: not known. */
-int cs_memory_truth(const cs_memory *m, const cutset_torchscript *in, uint32_t value);
 
 #endif

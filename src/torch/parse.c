@@ -486,6 +486,15 @@ static cutset_status scan_graph(reader *r)
     return CUTSET_OK;
 }
 
+/* The id of `name` under `parent`; CS_NONE: no memory. */
+static uint32_t path_of(cs_script *s, uint32_t parent, cs_str name)
+{
+    const uint64_t key = (uint64_t)parent << 32 | name;
+    const uint32_t found = cs_map_get(&s->paths, key);
+    if (found != CS_NONE) return found;
+    return cs_map_put(&s->paths, key, s->n_paths) ? s->n_paths++ : CS_NONE;
+}
+
 /* Blocks by the line that owns them; paths of attributes. */
 static bool link_blocks(cs_script *s)
 {
@@ -504,17 +513,9 @@ static bool link_blocks(cs_script *s)
         if (l->kind != CS_TS_GETATTR) continue;
         const uint32_t parent = s->values.at[s->refs.at[l->arg]].path;
         if (parent == CS_NONE) continue;
-        if ((s->values.at[l->out].path = cs_ts_path(s, parent, l->attr)) == CS_NONE) return false;
+        if ((s->values.at[l->out].path = path_of(s, parent, l->attr)) == CS_NONE) return false;
     }
     return true;
-}
-
-uint32_t cs_ts_path(cs_script *s, uint32_t parent, cs_str name)
-{
-    const uint64_t key = (uint64_t)parent << 32 | name;
-    const uint32_t found = cs_map_get(&s->paths, key);
-    if (found != CS_NONE) return found;
-    return cs_map_put(&s->paths, key, s->n_paths) ? s->n_paths++ : CS_NONE;
 }
 
 bool cs_ts_within(const cs_script *s, uint32_t inner, uint32_t outer)

@@ -8,13 +8,6 @@
 
 #include "torch/lower.h"
 
-#define TARGETS 0x3fffffffu /* bits that name targets */
-
-static bool is_construct(const cs_ts_line *l)
-{
-    return l->kind >= CS_TS_PACK && l->kind <= CS_TS_FRESH;
-}
-
 /* An aten:: operator that neither writes, draws random numbers nor has a side effect. */
 static bool is_default(const cs_script *s, const cs_ts_line *l, const cs_act *act)
 {
@@ -32,12 +25,13 @@ static bool by_user(const cutset_torchscript *in, const char *const *reasons, ui
 static uint32_t asked(const cutset_torchscript *in, const cs_script *s, const cs_ts_line *l,
                       const cs_act *act, uint32_t line, bool excluded)
 {
-    if (is_construct(l)) return excluded ? CS_TORCH_HOST : TARGETS | CS_TORCH_HOST;
+    if (cs_ts_is_construct(l))
+        return excluded ? CUTSET_ALLOW_HOST : CS_TORCH_TARGETS | CUTSET_ALLOW_HOST;
     uint32_t mask =
-        in->n_lines ? in->allow ? in->allow[line] : CS_TORCH_HOST : CUTSET_ALLOW_DEFAULT;
+        in->n_lines ? in->allow ? in->allow[line] : CUTSET_ALLOW_HOST : CUTSET_ALLOW_DEFAULT;
     if (mask & CUTSET_ALLOW_DEFAULT)
-        mask = (mask & ~CUTSET_ALLOW_DEFAULT) | CS_TORCH_HOST | is_default(s, l, act);
-    return mask ? mask : CS_TORCH_HOST;
+        mask = (mask & ~CUTSET_ALLOW_DEFAULT) | CUTSET_ALLOW_HOST | is_default(s, l, act);
+    return mask ? mask : CUTSET_ALLOW_HOST;
 }
 
 static uint8_t must_stay(const cs_ts_line *l, const cs_act *act)
@@ -46,11 +40,6 @@ static uint8_t must_stay(const cs_ts_line *l, const cs_act *act)
     if (act->unknown) return CS_TORCH_UNKNOWN;
     if (act->container) return CS_TORCH_CONTAINER;
     return act->effect ? CS_TORCH_EFFECT : CS_TORCH_NONE;
-}
-
-static bool decides(const cs_ts_line *l, const cs_act *act)
-{
-    return l->kind != CS_TS_CONSTANT && act->node;
 }
 
 cs_permission *cs_permit_lines(cs_memory *m, const cutset_torchscript *in)
@@ -66,18 +55,18 @@ cs_permission *cs_permit_lines(cs_memory *m, const cutset_torchscript *in)
     for (uint32_t i = (uint32_t)s->lines.len; p && reasons && i-- > 0;) {
         const cs_ts_line *l = &s->lines.at[i];
         const cs_act *act = &m->acts[i];
-        if (!decides(l, act)) continue;
-        p[i].by_user = in->n_lines && by_user(in, reasons, i);
-        p[i].mask = asked(in, s, l, act, i, p[i].by_user);
+        if (!act->node) continue;
+        const bool excluded = in->n_lines && by_user(in, reasons, i);
+        p[i].mask = asked(in, s, l, act, i, excluded);
         for (uint32_t k = i + 1; k < l->end; k = s->lines.at[k].end) {
-            if (!decides(&s->lines.at[k], &m->acts[k])) continue;
-            const uint32_t both = p[i].mask & (p[k].mask | CS_TORCH_HOST);
-            if (both != p[i].mask && !(both & TARGETS)) p[i].refusal = CS_TORCH_INSIDE;
-            p[i].mask = both ? both : CS_TORCH_HOST;
+            if (!m->acts[k].node) continue;
+            const uint32_t both = p[i].mask & (p[k].mask | CUTSET_ALLOW_HOST);
+            if (both != p[i].mask && !(both & CS_TORCH_TARGETS)) p[i].refusal = CS_TORCH_INSIDE;
+            p[i].mask = both ? both : CUTSET_ALLOW_HOST;
         }
         const uint8_t stay = must_stay(l, act);
-        if (stay) p[i] = (cs_permission){CS_TORCH_HOST, stay, p[i].by_user};
-        if (!stay && !in->n_lines && !(p[i].mask & TARGETS) && !p[i].refusal)
+        if (stay) p[i] = (cs_permission){CUTSET_ALLOW_HOST, stay};
+        if (!stay && !in->n_lines && !(p[i].mask & CS_TORCH_TARGETS) && !p[i].refusal)
             p[i].refusal = CS_TORCH_DEFAULT;
     }
     cs_free(reasons);

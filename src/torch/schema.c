@@ -140,19 +140,17 @@ static bool carries(const cs_schemas *t, const cs_sig *sig)
     return some;
 }
 
-static cutset_status parse_number(cs_scan *c, int16_t *out)
+static void parse_number(cs_scan *c, int16_t *out)
 {
     int n = 0;
     for (c->at++; c->at < c->end && *c->at >= '0' && *c->at <= '9' && n < 1000; c->at++)
         n = 10 * n + (*c->at - '0');
     *out = (int16_t)n;
-    return CUTSET_OK;
 }
 
 static cutset_status parse_flags(cs_scan *c, cs_sig *sig)
 {
-    cutset_status s = CUTSET_OK;
-    while (!s && c->at < c->end && *c->at != '(') {
+    while (c->at < c->end && *c->at != '(') {
         switch (*c->at) {
         case '!':
             sig->effect = true, c->at++;
@@ -164,16 +162,16 @@ static cutset_status parse_flags(cs_scan *c, cs_sig *sig)
             sig->identity = true, c->at++;
             break;
         case 'b':
-            s = parse_number(c, &sig->unless_false);
+            parse_number(c, &sig->unless_false);
             break;
         case 'p':
-            s = parse_number(c, &sig->unless_zero);
+            parse_number(c, &sig->unless_zero);
             break;
         default:
             return cs_scan_found(c, "'('");
         }
     }
-    return s;
+    return CUTSET_OK;
 }
 
 /* "(" arguments ")" ["->"] results, up to ";" or the end */
@@ -208,10 +206,7 @@ static const char *find_row(cs_span name)
     size_t low = 0, high = sizeof table / sizeof *table;
     while (low < high) {
         const size_t mid = low + (high - low) / 2;
-        const cs_span row = cs_span_of(table[mid].name);
-        const size_t both = row.len < name.len ? row.len : name.len;
-        int order = memcmp(row.at, name.at, both);
-        if (order == 0) order = (row.len > name.len) - (row.len < name.len);
+        const int order = cs_span_cmp(cs_span_of(table[mid].name), name);
         if (order == 0) return table[mid].overloads;
         if (order < 0)
             low = mid + 1;

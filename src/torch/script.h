@@ -39,9 +39,7 @@ typedef enum cs_ts_base {
 
 typedef struct cs_ts_type {
     uint8_t base;
-    uint8_t elem; /* of a list: the base of its elements */
     bool optional;
-    bool holds;   /* a container that may hold tensors or other containers */
     cs_type type; /* of a tensor: what is known of it */
     cs_str text;  /* of an object: its spelling */
 } cs_ts_type;
@@ -115,15 +113,13 @@ static inline uint32_t cs_ts_arg(const cs_script *s, const cs_ts_line *l, uint32
 {
     return i < l->n_arg ? s->refs.at[l->arg + i] : CS_NONE;
 }
-static inline const cs_ts_line *cs_ts_maker(const cs_script *s, uint32_t value)
+/* Packs, opens or renames values, or makes a new one, purely: any target may run it. */
+static inline bool cs_ts_is_construct(const cs_ts_line *l)
 {
-    const uint32_t line = s->values.at[value].line;
-    return line == CS_NONE ? NULL : &s->lines.at[line];
+    return l->kind >= CS_TS_PACK && l->kind <= CS_TS_FRESH;
 }
 /* Is `inner` the block `outer` or inside it? Cost: the depth. */
 bool cs_ts_within(const cs_script *s, uint32_t inner, uint32_t outer);
-/* The id of `name` under `parent`; CS_NONE: no memory. */
-uint32_t cs_ts_path(cs_script *s, uint32_t parent, cs_str name);
 
 /* CUTSET_BAD: offset, line, column and cure. Free with cs_script_fini, also after a failure. */
 cutset_status cs_script_parse(cs_script *out, cs_span text, cutset_error *err);

@@ -10,8 +10,6 @@
 
 #include "graph/graph.h"
 
-#define CS_TORCH_HOST (1u << 31) /* bits of a mask; the others are targets */
-
 typedef enum cs_torch_refusal { /* why a node must stay on the host whatever the caller says */
                                 CS_TORCH_NONE,
                                 CS_TORCH_CONTAINER, /* changes a list, a dict or an object */
@@ -24,10 +22,9 @@ typedef enum cs_torch_refusal { /* why a node must stay on the host whatever the
 
 typedef struct cs_torch_node { /* beside each node of a block's graph */
     uint32_t line;
-    uint32_t mask;   /* who may run it */
+    uint32_t mask;   /* who may run it: bits of targets, CUTSET_ALLOW_HOST */
     uint8_t refusal; /* cs_torch_refusal, of a node for the host alone; NONE: the caller's word */
     bool imported;   /* here to be repeated: of an enclosing block, or the node before it again */
-    uint32_t blocks; /* of a prim::If: its first branch among cs_torch.blocks, the second follows */
 } cs_torch_node;
 
 typedef struct cs_torch_block {

@@ -139,19 +139,18 @@ static cutset_status scan_named(cs_scan *c, cs_pool *pool, cs_ts_type *out, int 
         return out->base == CS_TS_TENSOR ? scan_dims(c, pool, names[i].elem, out) : CUTSET_OK;
     }
     out->base = CS_TS_OTHER;
+    bool holds = false;
     if (cs_span_is(word, "Dict")) {
         out->base = CS_TS_DICT;
-        return scan_list(c, pool, &out->holds, depth);
+        return scan_list(c, pool, &holds, depth);
     }
     if (word.len > 9 && memcmp(word.at, "__torch__", 9) == 0) out->base = CS_TS_OBJECT;
-    out->holds = true;
     if (c->at < c->end && *c->at == '<') { /* Enum<__torch__.Color> */
         while (c->at < c->end && *c->at != '>' && *c->at != '\n')
             c->at++;
         if (!cs_scan_take(c, ">")) return cs_scan_found(c, "'>'");
         out->base = CS_TS_PLAIN;
     } else if (c->at < c->end && *c->at == '(') { /* Future(T), Union(A, B), NamedTuple(a : T) */
-        bool holds = false;
         const cutset_status s = scan_list(c, pool, &holds, depth);
         if (s) return s;
         if (cs_span_is(word, "Union") && !holds) out->base = CS_TS_NUMBER;
@@ -164,12 +163,13 @@ static cutset_status scan(cs_scan *c, cs_pool *pool, cs_ts_type *out, int depth)
 {
     *out = (cs_ts_type){0};
     cutset_status s;
+    bool holds = false; /* matters for a Union alone */
     if (depth > CS_SCRIPT_DEPTH)
         return cs_scan_fault(c, c->at, "a type nested more than %d deep: nest less",
                              CS_SCRIPT_DEPTH);
     if (cs_scan_peek(c, '(')) {
         out->base = CS_TS_TUPLE;
-        s = scan_list(c, pool, &out->holds, depth);
+        s = scan_list(c, pool, &holds, depth);
     } else {
         s = scan_named(c, pool, out, depth);
     }
@@ -178,8 +178,7 @@ static cutset_status scan(cs_scan *c, cs_pool *pool, cs_ts_type *out, int depth)
             while (c->at < c->end && *c->at != ']' && *c->at != '\n')
                 c->at++;
             if (!cs_scan_take(c, "]")) return cs_scan_found(c, "']'");
-            *out =
-                (cs_ts_type){.base = CS_TS_LIST, .elem = out->base, .holds = cs_ts_has_memory(out)};
+            *out = (cs_ts_type){.base = CS_TS_LIST};
         } else if (*c->at == '?') {
             c->at++;
             out->optional = true;

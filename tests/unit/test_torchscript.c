@@ -441,6 +441,27 @@ static cutset_plan *plan_of(const cutset_torchscript *in, int64_t budget, cutset
     return plan;
 }
 
+/* Does the part that holds the node run on acc? */
+static bool is_on_acc(const cutset_plan *plan, const char *node)
+{
+    for (size_t p = 0; p < plan->parts.len; p++)
+        for (uint32_t i = 0; i < plan->parts.at[p].n_node; i++) {
+            const cs_str label = plan->node_label.at[plan->parts.at[p].node + i];
+            if (cs_span_is(cs_strtab_get(&plan->names, label), node))
+                return plan->parts.at[p].target == 0;
+        }
+    fail_msg("%s is in no part", node);
+    return false;
+}
+
+static const char loop[] = /* with a count and a condition that any engine has */
+    HEAD "  %yes : bool = prim::Constant[value=1]()\n"
+         "  %i : Tensor = prim::Loop(%one, %yes, %x)\n"
+         "    block0(%j : int, %u : Tensor):\n"
+         "      %v : Tensor = aten::add(%u, %u, %j)\n"
+         "      -> (%yes, %v)\n"
+         "  return (%i)\n";
+
 static void test_given(void **state)
 {
     (void)state;
@@ -456,18 +477,19 @@ static void test_given(void **state)
     /* a loop and all inside it allowed: it runs there whole; then without what is inside */
     for (int inside = 1; inside >= 0; inside--) {
         in = given(allow, storages);
+        in.text = loop, in.len = sizeof loop - 1, in.n_lines = 6;
+        storages[3] = CUTSET_NONE;
+        allow[4] = CUTSET_ALLOW_HOST | 1; /* Loop */
+        allow[5] = CUTSET_ALLOW_HOST | (uint32_t)inside;
+        plan = plan_of(&in, 0, CUTSET_OK, &err);
+        assert_int_equal(is_on_acc(plan, "i"), inside);
+        cutset_plan_free(plan);
+        /* never where its count and its condition, no tensors, come from outside */
+        in = given(allow, storages);
         allow[12] = CUTSET_ALLOW_HOST | 1; /* Loop */
         allow[13] = CUTSET_ALLOW_HOST | (uint32_t)inside;
         plan = plan_of(&in, 0, CUTSET_OK, &err);
-        bool on_acc = false;
-        for (size_t p = 0; p < plan->parts.len; p++)
-            for (uint32_t i = 0; i < plan->parts.at[p].n_node; i++)
-                if (cs_span_is(cs_strtab_get(&plan->names,
-                                             plan->node_label.at[plan->parts.at[p].node + i]),
-                               "i"))
-                    on_acc = plan->parts.at[p].target == 0;
-        assert_false(
-            on_acc); /* its count and its condition are no tensors, and come from outside */
+        assert_false(is_on_acc(plan, "i"));
         cutset_plan_free(plan);
     }
 }

@@ -1,10 +1,11 @@
 /* TorchScript plans compute what the program computes.
  *
  * Random programs over tensors, views, lists, attributes, random draws, prints, unknown operators,
- * contexts (all that makes or writes a tensor tells the mode that it ran in) and branches are run by a small interpreter: once in program order, once part by part as planned, where
- * an engine gets copies of its inputs, has the weights as they were when it was made, and gives new
- * tensors; a part has its inputs and what it makes, and only its outputs are seen later. Results, the
- * caller's inputs, attributes, draws and prints must be the same.
+ * contexts (all that makes or writes a tensor tells the mode that it ran in) and branches are run
+ * by a small interpreter: once in program order, once part by part as planned, where an engine gets
+ * copies of its inputs, has the weights as they were when it was made, and gives new tensors; a
+ * part has its inputs and what it makes, and only its outputs are seen later. Results, the caller's
+ * inputs, attributes, draws and prints must be the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -360,12 +361,10 @@ static void each_cell(machine *m, int to, int a, int b, int64_t scale)
     }
 }
 
-static int arg_of(const program *p, machine *m, scope *s, const op *o, int i)
+static int arg_of(const scope *s, const op *o, int i)
 {
     const int v = o->arg[i];
-    (void)p;
     if (s->at[v] < 0) fail_msg("%%v%d is not there", v);
-    (void)m;
     return s->at[v];
 }
 
@@ -377,10 +376,10 @@ static int cat(machine *m, int list)
     return out;
 }
 
-static void run_simple(const program *p, machine *m, scope *s, const op *o)
+static void run_simple(machine *m, scope *s, const op *o)
 {
-    const int a = o->arg[0] >= 0 ? arg_of(p, m, s, o, 0) : -1;
-    const int b = o->arg[1] >= 0 ? arg_of(p, m, s, o, 1) : -1;
+    const int a = o->arg[0] >= 0 ? arg_of(s, o, 0) : -1;
+    const int b = o->arg[1] >= 0 ? arg_of(s, o, 1) : -1;
     int out = -1;
     switch (o->code) {
     case RELU:
@@ -475,7 +474,7 @@ static void run_block(const program *p, machine *m, scope *s, int b)
     for (int i = p->blocks[b].first; i < p->blocks[b].end; i = p->ops[i].end) {
         const op *o = &p->ops[i];
         if (o->code != IF) {
-            run_simple(p, m, s, o);
+            run_simple(m, s, o);
             continue;
         }
         const int inner = o->inner[m->flag ? 0 : 1];
@@ -520,7 +519,7 @@ static void run_node(runner *r, scope *s, int i, const cs_part *part)
 {
     const op *o = &r->p->ops[i];
     if (o->code != IF) {
-        run_simple(r->p, r->m, s, o);
+        run_simple(r->m, s, o);
         return;
     }
     const int branch = r->m->flag ? 0 : 1, inner = o->inner[branch];
@@ -544,7 +543,7 @@ static void give_attributes(const runner *r, scope *s, const bool *is_input)
     for (int i = 0; i < r->p->n_ops; i++) {
         const op *o = &r->p->ops[i];
         const bool own = is_attribute(o->code) && !(o->code == GET_STATE && r->p->sets);
-        if (own && !is_input[o->out]) run_simple(r->p, r->m, s, o);
+        if (own && !is_input[o->out]) run_simple(r->m, s, o);
     }
 }
 
