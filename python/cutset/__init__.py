@@ -11,8 +11,6 @@ and Ctrl-C stops it.
 from __future__ import annotations
 
 import importlib
-import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from ._errors import (BudgetError, Error, GroupError, IoError, ModelError, NotFu
 from ._lib import Call, encode, ffi, lib, text
 from ._memory import available_memory
 from ._model import Model, PathLike, Size, Target
-from ._plan import Plan, open_plan, take_plan
+from ._plan import Plan, open_plan, take_plan, warn_oversized
 from ._verify import Verification, verify
 
 if TYPE_CHECKING:
@@ -68,15 +66,6 @@ def _plan(model: Model, call: Call, *, target: Target = "tensorrt",
     return made, opened
 
 
-def _warn_oversized(made: Plan) -> None:
-    if '"oversized": true' not in made.to_json():  # quotes in a name are escaped there
-        return
-    (nodes, need), *more = made.oversized
-    others = f", and {len(more)} more" if more else ""
-    warnings.warn(f"{nodes[0]} needs {need} bytes, over the budget: it is an engine of its own"
-                  f"{others}", OversizeWarning, stacklevel=3)
-
-
 def plan(model: Model, *, target: Target = "tensorrt", host_memory: Size | None = None,
          device_memory: Size | None = None, min_nodes: int = 1,
          pin: Mapping[str, str] | None = None, exclude: Iterable[str] = (),
@@ -107,7 +96,7 @@ def plan(model: Model, *, target: Target = "tensorrt", host_memory: Size | None 
         shapes=shapes, dims=dims, types=types, follow_links=follow_links)
     found = take_plan(made, call)
     if oversize == "keep":
-        _warn_oversized(found)
+        warn_oversized(found, 3)
     return found
 
 
@@ -154,7 +143,7 @@ def split(model: Model, out_dir: PathLike, *, plan: Plan | None = None, weights:
                path=place)
     found = take_plan(made, call)
     if options.get("oversize") == "keep":
-        _warn_oversized(found)
+        warn_oversized(found, 3)
     return found
 
 

@@ -14,7 +14,6 @@ class Error(Exception):
     """What cutset raises. `code`: the command's exit code; `node`, `offset`, `path`: the place."""
 
     code: int = 1
-    _fields: tuple[str, ...] = ("code", "node", "offset", "path")
 
     def __init__(self, message: str = "", *, code: int | None = None, node: str | None = None,
                  offset: int | None = None, path: str | None = None) -> None:

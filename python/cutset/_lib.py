@@ -144,16 +144,11 @@ class Call:
         if error is not None:
             raise error
         if status:
-            check(status, self.err, path=path or self.path, words=self.words)
-
-
-def check(status: int, err: Any, *, path: str | None = None,
-          words: Mapping[str, str] = _errors.WORDS) -> None:
-    """Raises the exception for a status that is not 0."""
-    if status:
-        raise _errors.make(
-            status, text(err.message), errno=err.system, offset=err.offset, about=err.about,
-            needed=err.needed, budget=err.budget, names=_names(err), path=path, words=words)
+            err = self.err
+            raise _errors.make(
+                status, text(err.message), errno=err.system, offset=err.offset, about=err.about,
+                needed=err.needed, budget=err.budget, names=_names(err), path=path or self.path,
+                words=self.words)
 
 
 def _names(err: Any) -> tuple[str, ...]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from ._lib import check, encode, ffi, lib
+from ._lib import Call, encode, ffi, lib
 
 
 def available_memory(*, proc_root: str | os.PathLike[str] = "/proc",
@@ -13,8 +13,8 @@ def available_memory(*, proc_root: str | os.PathLike[str] = "/proc",
     The least of MemAvailable, of limit - (use - inactive file pages) at every level of its cgroups
     (v2 and v1), and of RLIMIT_AS and RLIMIT_DATA minus what it uses. IoError where nothing tells.
     """
-    err = ffi.new("cutset_error *")
+    call = Call()
     out = ffi.new("int64_t *")
-    check(lib.cutset_available_memory(out, encode(proc_root, "proc_root"),
-                                      encode(cgroup_root, "cgroup_root"), err), err)
+    call.check(lib.cutset_available_memory(out, encode(proc_root, "proc_root"),
+                                           encode(cgroup_root, "cgroup_root"), call.err))
     return int(out[0])

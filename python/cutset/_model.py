@@ -22,7 +22,6 @@ Model = Union[PathLike, bytes, bytearray, memoryview, ModelProto]
 Size = Union[int, str]
 Target = Union[PathLike, Sequence[PathLike]]
 
-_OVERSIZE = ("error", "host", "keep")
 WEIGHTS = ("auto", "refer", "copy", "inline")
 
 
@@ -51,11 +50,6 @@ def _bytes(model: Any) -> bytes | bytearray | memoryview | None:
 def is_file(model: Any) -> bool:
     """Is it a path?"""
     return isinstance(model, (str, os.PathLike))
-
-
-def named(model: Any) -> str | None:
-    """The path that errors name, or None."""
-    return os.fsdecode(model) if is_file(model) else None
 
 
 def open_model(model: Model, call: Call, *, shapes: Iterable[str] = (), dims: Iterable[str] = (),
@@ -185,9 +179,9 @@ def plan_options(call: Call, *, host_memory: Size | None, device_memory: Size | 
     """A cutset_plan_opts, and what must stay alive with it."""
     opts = ffi.new("cutset_plan_opts *")
     lib.cutset_plan_opts_init(opts)
-    if _options.choice(objective, "objective", ("engines", "bytes")) == "bytes":
-        raise UsageError("objective='bytes' is not there yet: leave it out")
-    opts.oversize = _OVERSIZE.index(_options.choice(oversize, "oversize", _OVERSIZE))
+    _options.objective(objective)
+    opts.oversize = _options.OVERSIZE.index(
+        _options.choice(oversize, "oversize", _options.OVERSIZE))
     opts.effort = _options.count(effort, "effort", 0, 3)
     least = _options.count(min_nodes, "min_nodes", 0)
     opts.min_nodes = least if least > 1 else 0

@@ -13,6 +13,7 @@ from typing import Any
 from ._errors import UsageError
 
 MOST = 2**63 - 1
+OVERSIZE = ("error", "host", "keep")  # as CUTSET_OVERSIZE_... count
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
           "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -80,6 +81,12 @@ def choice(value: Any, what: str, allowed: Sequence[str]) -> str:
         raise UsageError(f"{what} is {value!r}: give {', '.join(map(repr, allowed[:-1]))} or "
                          f"{allowed[-1]!r}")
     return value
+
+
+def objective(value: Any) -> None:
+    """UsageError for what is no objective, or none yet."""
+    if choice(value, "objective", ("engines", "bytes")) == "bytes":
+        raise UsageError("objective='bytes' is not there yet: leave it out")
 
 
 def names(values: Any, what: str) -> list[str]:

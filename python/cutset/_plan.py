@@ -6,9 +6,11 @@ nothing until a part is asked for.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
+from ._errors import OversizeWarning
 from ._lib import Call, ffi, lib
 
 
@@ -301,6 +303,17 @@ def _excess(part: Part, options: Options) -> int:
     budget = options.host_memory
     return part.host_build_bytes if budget is not None and part.host_build_bytes > budget else (
         part.device_bytes)
+
+
+def warn_oversized(plan: Plan, stacklevel: int) -> None:
+    """One warning for all atoms over the budget that became engines. `stacklevel`: the user's line,
+    where 2 is the caller."""
+    if '"oversized": true' not in plan.to_json():  # quotes in a name are escaped there
+        return
+    (nodes, need), *more = plan.oversized
+    others = f", and {len(more)} more" if more else ""
+    warnings.warn(f"{nodes[0]} needs {need} bytes, over the budget: it is an engine of its own"
+                  f"{others}", OversizeWarning, stacklevel=stacklevel)
 
 
 # ---- to and from the library ----

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _options
 from ._errors import Error, UsageError
-from ._lib import Call, encode, ffi, lib, strings
+from ._lib import Call, encode, ffi, lib, strings, text
 from ._model import PathLike, spell_shapes
 from ._plan import Record
 
@@ -134,7 +134,7 @@ def verify(dir: PathLike, *, seed: int = 0, runs: int = 1,
         sizes, n_sizes, alive_too = strings(spell_shapes(shapes))
         opts.shapes, opts.n_shapes = sizes, n_sizes
         status = lib.cutset_verify(encode(place, "dir"), opts, call.write, call.payload, call.err)
-    text = call.taken()
+    written = call.taken()
     if status != lib.CUTSET_NO:
         try:
             call.check(status)
@@ -143,8 +143,8 @@ def verify(dir: PathLike, *, seed: int = 0, runs: int = 1,
             error.args = (error.message,)
             error.path = None if (error.path or "").startswith(folder) else error.path
             raise
-    message = ffi.string(call.err.message).decode("utf-8", "backslashreplace") if status else ""
-    report = json.loads(text) if text else {}
+    message = text(call.err.message) if status else ""
+    report = json.loads(written) if written else {}
     first = _difference(report)
     if status and first is None:
         first = Record({"part": None, "file": None, "value": None, "why": message})

@@ -23,7 +23,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .._errors import UsageError
-from . import _effects, _modules, _program
+from . import _program
+from ._support import AllBut
 
 Builder = Callable[[str, GraphModule, list[Any]], Callable[..., Any]]
 
@@ -88,42 +89,6 @@ def _need(package: str, backend: str, install: str | None = None) -> Any:
                           name=package) from error
 
 
-# ---- what a backend takes ----
-
-def _values(node: Node) -> list[torch.Tensor]:
-    """The tensors that a node makes or reads, as far as `meta` tells."""
-    found = []
-    for one in (node, *node.all_input_nodes):
-        value = one.meta.get("val")
-        found += [v for v in (value if isinstance(value, (tuple, list)) else [value])
-                  if isinstance(v, torch.Tensor)]
-    return found
-
-
-def all_but(*types: torch.dtype) -> Callable[[Node], bool | str]:
-    """Every operator that draws no random numbers and has no side effect, on all but these types.
-
-    Operators that write are taken too: builders turn writes into values, and a part holds one only
-    where nothing outside sees it.
-    """
-    def takes(node: Node) -> bool | str:
-        if node.op == "call_module":
-            module = node.graph.owning_module.get_submodule(node.target)
-            inside = _modules.module_facts(module, node.target)
-            effect, random = inside.effect, inside.random
-        else:
-            facts = (_effects.function_facts if node.op == "call_function"
-                     else _effects.method_facts)(node.target)
-            effect, random = facts.effect or facts.barrier, _effects.draws(facts, node)
-        if effect or random:
-            return "has a side effect" if effect else "draws random numbers"
-        for value in _values(node):
-            if value.dtype in types:
-                return f"{str(value.dtype).removeprefix('torch.')} is not taken"
-        return True
-    return takes
-
-
 _COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
 
 
@@ -141,7 +106,7 @@ def _open_onnxruntime(cache_dir: Any) -> Backend:
             session = ort.InferenceSession(str(path), options, ["CPUExecutionProvider"])
         return _Session(ort, session)
 
-    return Backend("onnxruntime", build, all_but(*_COMPLEX), caches=True)
+    return Backend("onnxruntime", build, AllBut(_COMPLEX), caches=True)
 
 
 class _Session:
@@ -316,8 +281,8 @@ def _open_openvino(_: Any) -> Backend:
             return tuple(torch.from_numpy(results[o]) for o in compiled.outputs)
         return run
 
-    return Backend("openvino", build, all_but(
-        *_COMPLEX, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2))
+    return Backend("openvino", build, AllBut(
+        (*_COMPLEX, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)))
 
 
 def _summary(text: str) -> str:
@@ -363,11 +328,11 @@ def _open_inductor(_: Any) -> Backend:
         part = GraphModule(part, copy.deepcopy(part.graph))  # it changes the graph
         return torch._inductor.compile(part, [n.meta["val"] for n in _program.inputs_of(part)])
 
-    return Backend("inductor", build, all_but())
+    return Backend("inductor", build, AllBut())
 
 
 def _open_eager(_: Any) -> Backend:
-    return Backend("eager", lambda name, part, inputs: part, all_but())
+    return Backend("eager", lambda name, part, inputs: part, AllBut())
 
 
 _OPENERS: dict[str, Callable[[Any], Backend]] = {

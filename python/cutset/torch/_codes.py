@@ -4,10 +4,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._errors import WORDS
+from .._lib import lib
 
-TENSOR, SCALAR, LIST = 0, 1, 2  # CUTSET_TENSOR ...
-# CUTSET_NODE_...
-EFFECT, RANDOM, REPEAT, FOLLOW, FREE, EXEMPT, BOOKEND, NO_PATTERN = 1, 4, 8, 16, 32, 64, 128, 512
+TENSOR: int = lib.CUTSET_TENSOR
+SCALAR: int = lib.CUTSET_SCALAR
+LIST: int = lib.CUTSET_LIST
+EFFECT: int = lib.CUTSET_NODE_EFFECT
+RANDOM: int = lib.CUTSET_NODE_RANDOM
+REPEAT: int = lib.CUTSET_NODE_REPEAT
+FOLLOW: int = lib.CUTSET_NODE_FOLLOW
+FREE: int = lib.CUTSET_NODE_FREE
+EXEMPT: int = lib.CUTSET_NODE_EXEMPT
+BOOKEND: int = lib.CUTSET_NODE_BOOKEND
+NO_PATTERN: int = lib.CUTSET_NODE_NO_PATTERN
 CALLS = ("call_function", "call_method", "call_module")
 
 # What the library calls an option, and what it is called here.

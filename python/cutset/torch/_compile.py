@@ -26,11 +26,11 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import _options
 from .._errors import Error, ModelError, UsageError
-from . import _backends, _effects, _program
+from . import _backends, _program
+from ._effects import op_name
 from ._partition import partition
+from ._parts import ACC
 from ._support import Refusing
-
-ENGINE = "_run_on_acc_"
 
 
 def compile(model: torch.nn.Module | ExportedProgram, args: Sequence[Any] = (),
@@ -173,7 +173,7 @@ Refusal = tuple[GraphModule, list[Any], Exception]
 def _build_all(gm: GraphModule, backend: _backends.Backend, engines: dict[Any, torch.nn.Module],
                args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Refusal]:
     """Puts an engine in the place of each part that has none; the refused parts."""
-    parts = [(n, p) for n, p in gm.named_children() if n.startswith(ENGINE)]
+    parts = [(n, p) for n, p in gm.named_children() if n.startswith(ACC)]
     unknown = [n for n, p in parts if not _program.knows_inputs(p)]
     seen = _program.seen_inputs(gm, unknown, args, kwargs) if unknown else {}
     refused = []
@@ -230,7 +230,7 @@ def _blame(gm: GraphModule, part: GraphModule, inputs: list[Any], error: Excepti
         if nodes:
             ops: dict[str, str] = {}
             for node, why in nodes.items():
-                ops.setdefault(_op_name(node), f"{_op_name(node)} ({node.name}): {why}")
+                ops.setdefault(op_name(node), f"{op_name(node)} ({node.name}): {why}")
             warnings.warn(f"backend {backend.name!r} refuses {'; '.join(ops.values())}; on the "
                           "host", UserWarning, stacklevel=3)
             return {n: f"{backend.name}: {why}" for n, why in nodes.items()}
@@ -272,12 +272,6 @@ def _spellings(node: Node) -> set[str]:
     if isinstance(node.target, torch._ops.OpOverload):
         return {str(node.target), str(node.target.overloadpacket)}
     return {node.target} if isinstance(node.target, str) else set()
-
-
-def _op_name(node: Node) -> str:
-    """As plans spell it."""
-    return (_effects.function_facts(node.target).name if node.op == "call_function"
-            else str(node.target))
 
 
 def _signature(node: Node) -> tuple[Any, ...]:

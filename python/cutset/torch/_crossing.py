@@ -29,12 +29,9 @@ from .._errors import ModelError, UsageError
 from .._lib import Call, encode, ffi, lib
 from .._plan import Plan, take_plan
 from . import _arrays, _decide, _relations
-from ._codes import CALLS, EFFECT, FREE, OPTION_WORDS, RANDOM
+from ._codes import CALLS, OPTION_WORDS
 from ._support import Modules, Names, Support
 from ._walk import Walk
-
-__all__ = ["CALLS", "EFFECT", "FREE", "RANDOM", "Budget", "Crossing", "Rules", "cross",
-           "find_nodes", "lint"]
 
 
 @dataclass
@@ -77,7 +74,7 @@ class Crossing:
         self.allow: array[int] = array("I")
         self.reasons: dict[int, str] = {}  # by node id: why it is on the host
         self.constant: set[int] = set()  # node ids of constant expressions
-        self.touched: set[int] = set()  # node ids that write or have an effect
+        self.touched: set[int] = set()  # node ids that write, draw or have an effect
         self.order: list[tuple[int, int]] = []
         self.writes: list[tuple[int, int]] = []  # (node id, value id)
         self.aliases: list[tuple[int, int]] = []  # value ids
@@ -111,14 +108,14 @@ class Crossing:
 
     def plan(self, budget: Budget | None = None, *, min_nodes: int = 1,
              max_engines: int | None = None, connected: bool = False, bookends: bool = False,
-             pin: Mapping[str, str] | None = None, effort: int = 1) -> Plan:
+             pin: Mapping[str, str] | None = None) -> Plan:
         """Decides. BudgetError, GroupError, UsageError."""
         budget = budget or Budget()
         call = Call(words=OPTION_WORDS)
         opts, keep = _model.plan_options(
             call, host_memory=budget.bytes, device_memory=None, min_nodes=min_nodes, pin=pin,
             exclude=(), groups=(), oversize=budget.oversize, objective="engines",
-            max_engines=max_engines, effort=effort, connected=connected)
+            max_engines=max_engines, effort=1, connected=connected)
         opts.tensors_only = self.rules.tensors_only
         opts.bookends = bookends
         targets = []
@@ -173,14 +170,14 @@ def _check_output(gm: GraphModule) -> None:
                          node=outputs[1].name)
 
 
-def find_nodes(gm: GraphModule, names: Iterable[Any], what: str,
-               error: type[UsageError] = UsageError) -> list[Node]:
+def find_nodes(gm: GraphModule, names: Iterable[Any], what: str) -> list[Node]:
     """Call nodes by themselves or by name."""
     by_name = {node.name: node for node in gm.graph.nodes}
     found = []
     for name in names:
         node = by_name.get(name) if isinstance(name, str) else name
         if not isinstance(node, Node) or by_name.get(node.name) is not node or node.op not in CALLS:
-            raise error(f"{what} names {name!r}, which is no call node of the graph: name one")
+            raise UsageError(f"{what} names {name!r}, which is no call node of the graph: name "
+                             "one")
         found.append(node)
     return found

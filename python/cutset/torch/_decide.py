@@ -8,7 +8,6 @@ from __future__ import annotations
 import operator
 from array import array
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -136,8 +135,6 @@ def _marks(w: Walk) -> list[Callable[[int, Node, Facts], str]]:
 def _is_wide(w: Walk, at: int) -> bool:
     """Does it take or make float64 or complex numbers?"""
     wide = w.types.wide
-    if not wide:
-        return False
     types, start, end = w.value_types, w.arg_rows[at], w.arg_rows[at + 1]
     return types[w.outs[at]] in wide or any(
         types[w.args[k]] in wide for k in range(start, end))

@@ -219,7 +219,7 @@ def _aten(name: str) -> Any:
 
 def _union(facts: Facts, packet: Any, out: bool) -> bool:
     """Adds what the overloads of a packet may do; False: it has none. Mixed results: a tensor, the
-    readers tell (see `returns_list`)."""
+    readers tell (see `guess_kind`)."""
     kinds = set()
     seeded, dynamic, views_all = [], [], []
     for name in packet.overloads():
@@ -330,7 +330,7 @@ def _operator_facts(facts: Facts, target: Any) -> None:
 
 
 def _higher_order_facts(target: Any) -> Facts:
-    """Their bodies are looked at where they are called (`Bodies`)."""
+    """Their bodies are looked at where they are called (`Walk.take_bodies`)."""
     name = target.name() if callable(getattr(target, "name", None)) else str(target)
     facts = Facts(f"torch.ops.higher_order.{name}", name)
     functional = name in ("auto_functionalized", "auto_functionalized_v2",
@@ -421,9 +421,13 @@ def method_facts(name: str) -> Facts:
     facts.effect = name in _EFFECT_METHODS
     facts.views_all |= name in _MAY_RETURN_INPUT
     facts.outs = True
-    facts.index = False
     _gates(facts)
     return facts.settle()
+
+
+def op_name(node: Node) -> str:
+    """As plans spell it."""
+    return function_facts(node.target).name if node.op == "call_function" else str(node.target)
 
 
 # ---- what a node does ----

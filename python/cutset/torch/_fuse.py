@@ -16,12 +16,13 @@ from torch.fx import GraphModule, Node
 from .._errors import PartitionError, UsageError
 from .._lib import NONE
 from . import _parts
-from ._crossing import CALLS, EFFECT, RANDOM, Crossing, Rules, cross
-from ._parts import Piece
+from ._codes import CALLS, EFFECT, RANDOM
+from ._crossing import Crossing, Rules, cross
+from ._parts import ACC, Piece
 
 
 def fuse_partitions(gm: GraphModule, partitions: Iterable[Iterable[Any]], *,
-                    prefix: str = "_run_on_acc_") -> GraphModule:
+                    prefix: str = ACC) -> GraphModule:
     """A module whose children `<prefix>0`, `<prefix>1`, ... hold the given nodes (or names), the
     rest inline. `gm` is not changed. PartitionError: a node twice, an unknown node, or a cycle
     between the parts."""
@@ -111,10 +112,8 @@ def _order(crossing: Crossing, part_of: Mapping[Node, int], count: int, prefix: 
 
 
 def _piece(crossing: Crossing, members: Sequence[int], part: int | None, prefix: str) -> Piece:
-    impure = any(at in crossing.touched or crossing.flags[at] & (EFFECT | RANDOM)
-                 for at in members)
-    return Piece(f"{prefix}{part}", [crossing.nodes[at] for at in members], impure=impure,
-                 inline=part is None)
+    return Piece(f"{prefix}{part}", [crossing.nodes[at] for at in members],
+                 impure=not crossing.touched.isdisjoint(members), inline=part is None)
 
 
 # ---- order edges ----

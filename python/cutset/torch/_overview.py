@@ -17,25 +17,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.fx import Node
 
 from .._errors import BudgetError, IoError, NotFullySupportedError, UsageError
 from .._plan import Fallback, Part, Plan
-from . import _effects
-from ._codes import FOLLOW
-from ._crossing import FREE, Crossing
+from ._codes import FOLLOW, FREE
+from ._crossing import Crossing
+from ._effects import op_name
 from ._partition import Model, Request, as_module
+from ._parts import ACC
+from ._types import ELEMENTS
 
 # A node on the host by another rule is one that the accelerator would take.
 _REFUSALS = frozenset({"op", "type", "rank", "shape", "attr", "const", "opset", "dds", "user"})
 _MOST_RECOMMENDED = 8
 _RULE = "+" * 50
-_DTYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
-    "f8e4m3fn": "float8_e4m3fn", "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2": "float8_e5m2",
-    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "i64": "int64", "i32": "int32",
-    "i16": "int16", "i8": "int8", "u64": "uint64", "u32": "uint32", "u16": "uint16",
-    "u8": "uint8", "bool": "bool", "c64": "complex64", "c128": "complex128"}
+_DTYPES = {spelling: str(dtype).removeprefix("torch.") for dtype, spelling in ELEMENTS.items()}
 
 
 @dataclass(frozen=True)
@@ -69,8 +65,9 @@ class SupportOverview:
 def overview_of(crossing: Crossing, plan: Plan, replan: Callable[[int], Plan],
                 min_block_size: int = 1) -> SupportOverview:
     """`replan` gives the plan for another min_block_size."""
-    known: dict[Any, str] = {}
-    ops = {node.name: _op_name(node, known) for node in crossing.nodes}
+    first = {(node.op, node.target): node for node in crossing.nodes}
+    known = {kind: op_name(node) for kind, node in first.items()}
+    ops = {node.name: known[node.op, node.target] for node in crossing.nodes}
     refused = Counter(ops[f.node] for f in plan.fallback if f.rule in _REFUSALS)
     taken = Counter(ops.values()) - refused
     total = len(ops)
@@ -89,15 +86,6 @@ def overview_of(crossing: Crossing, plan: Plan, replan: Callable[[int], Plan],
         {node.name: node.all_input_nodes[0].name for i, node in enumerate(crossing.nodes)
          if crossing.flags[i] & FOLLOW and node.all_input_nodes},
         _numbers(crossing))
-
-
-def _op_name(node: Node, known: dict[Any, str]) -> str:
-    """As plans spell it."""
-    key = node.op, node.target
-    if key not in known:
-        known[key] = (_effects.function_facts(node.target).name
-                      if node.op == "call_function" else str(node.target))
-    return known[key]
 
 
 def _engines(plan: Plan) -> list[Part]:
@@ -180,7 +168,7 @@ def _structure(o: SupportOverview) -> Iterable[str]:
     yield f"   Inputs: {spell(v.name for v in o.plan.model.inputs)}"
     for number, part in enumerate(_engines(o.plan), 1):
         yield "    ..."
-        yield f"    Engine #{number} - Submodule name: _run_on_acc_{part.id}"
+        yield f"    Engine #{number} - Submodule name: {ACC}{part.id}"
         if several:
             yield f"     Accelerator: {part.target}"
         yield f"     Engine Inputs: {spell(part.inputs)}"
@@ -219,7 +207,7 @@ def _aggregate(o: SupportOverview) -> Iterable[str]:
     yield ""
     yield f"  {stars} Recommendations {stars}"
     yield ""
-    moves = [f": {number} more operator{'s' * (number != 1)} on the host" if number else ""
+    moves = [f": {_plural(number, 'more operator')} on the host" if number else ""
              for number in o.demoted]
     if o.plan.options.host_memory is not None and o.engines > 1:  # fewer engines do less
         for (size, engines), move in reversed([*zip(o.recommendations, moves)][1:]):

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -10,11 +9,11 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from .. import _options
-from .._errors import BudgetError, NotFullySupportedError, OversizeWarning, UsageError
+from .._errors import BudgetError, NotFullySupportedError, UsageError
 from .._memory import available_memory
-from .._plan import Plan
+from .._plan import Plan, warn_oversized
 from . import _parts
-from ._crossing import EFFECT, RANDOM, Budget, Crossing, Rules, cross, find_nodes
+from ._crossing import Budget, Crossing, Rules, cross, find_nodes
 from ._parts import ACC, GPU, Piece
 from ._support import Modules, Names, Support
 
@@ -45,7 +44,7 @@ def budget_of(size: Any, factor: Any, base: Any, oversize: Any, *, default: Any 
         raise UsageError(f"memory_factor is {factor!r}: give a number from 0 to 1000000")
     fixed = 0 if base is None or _options.whole(base) == 0 else _options.size_bytes(
         base, "memory_base")
-    kind = _options.choice(oversize, "oversize", ("error", "host", "keep"))
+    kind = _options.choice(oversize, "oversize", _options.OVERSIZE)
     if size is None:
         size = default
     limit: int | None
@@ -104,8 +103,7 @@ class Request:
         self.connected = switch(skip_horizontal_fusion, "skip_horizontal_fusion")
         self.bookends = switch(remove_bookend_non_compute_ops, "remove_bookend_non_compute_ops")
         self.pin = pin
-        if _options.choice(objective, "objective", ("engines", "bytes")) == "bytes":
-            raise UsageError("objective='bytes' is not there yet: leave it out")
+        _options.objective(objective)
         self.rules = Rules(
             support=Support(supported, gm),
             executed_ops=Names(torch_executed_ops, "torch_executed_ops"),
@@ -122,7 +120,7 @@ class Request:
         crossing = cross(self.gm, self.rules)
         plan = self.full_plan(crossing) if self.full else self.plan(crossing, self.budget)
         if self.budget.oversize == "keep":
-            warn_oversized(plan, stacklevel=4)
+            warn_oversized(plan, 4)
         return crossing, plan
 
     def plan(self, crossing: Crossing, budget: Budget, min_nodes: int | None = None) -> Plan:
@@ -146,21 +144,16 @@ class Request:
                 return plan
         except BudgetError:
             pass
-        needed = max((p.host_build_bytes for p in whole.parts), default=0)
-        raise BudgetError(
-            f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
-            f"{budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
-            atom=[n.name for n in crossing.nodes], needed=needed, budget=budget.bytes)
+        raise too_large(whole, budget.bytes, [n.name for n in crossing.nodes])
 
 
-def warn_oversized(plan: Plan, stacklevel: int = 3) -> None:
-    """One warning for all atoms over the budget that became engines."""
-    if '"oversized": true' not in plan.to_json():
-        return
-    (nodes, need), *more = plan.oversized
-    others = f", and {len(more)} more" if more else ""
-    warnings.warn(f"{nodes[0]} needs {need} bytes, over the budget: it is an engine of its own"
-                  f"{others}", OversizeWarning, stacklevel=stacklevel)
+def too_large(whole: Plan, budget: int, nodes: Iterable[str]) -> BudgetError:
+    """`require_full_compilation`: the one engine of `whole` does not fit."""
+    needed = max((p.host_build_bytes for p in whole.parts), default=0)
+    return BudgetError(
+        f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
+        f"{budget}: give cpu_memory_budget={needed}, or drop the option",
+        atom=nodes, needed=needed, budget=budget)
 
 
 def _require_support(crossing: Crossing) -> None:
@@ -205,7 +198,7 @@ def _require_one(crossing: Crossing, plan: Plan) -> None:
 def pieces_of(crossing: Crossing, plan: Plan, *, host_modules: bool = True) -> list[Piece]:
     """The parts of a plan as pieces, in its order. Copies stand among the nodes of a piece."""
     position = {node.name: at for at, node in enumerate(crossing.nodes)}
-    impure = crossing.touched
+    touched = crossing.touched
     pieces = []
     for part in plan.parts:
         own = [position[name] for name in part.nodes]
@@ -215,7 +208,7 @@ def pieces_of(crossing: Crossing, plan: Plan, *, host_modules: bool = True) -> l
         pieces.append(Piece(
             f"{ACC if acc else GPU}{part.id}",
             nodes, {crossing.nodes[at] for at in copies},
-            impure=any(at in impure or crossing.flags[at] & (EFFECT | RANDOM) for at in own),
+            impure=not touched.isdisjoint(own),
             inline=not (acc or host_modules)))
     return pieces
 

@@ -1,6 +1,7 @@
 """Parts as GraphModules, and the graph that calls them.
 
-    pieces = cut(gm, [Piece("_run_on_acc_0", nodes, repeated), ...], as_inputs)
+    pieces = [Piece("_run_on_acc_0", nodes, repeated), ...]
+    cut(gm, pieces, as_inputs)
     assemble(gm, pieces)                       # a new top graph; or splice them in by hand
 
 A piece has the nodes it is given, in the order of the source graph, under their names, with their
@@ -46,7 +47,7 @@ class Piece:
 
 def cut(gm: GraphModule, pieces: Sequence[Piece], as_inputs: Collection[Node] = ()) -> None:
     """Fills in inputs, outputs and, where a piece is not `inline`, the module."""
-    read = set(_arguments(gm.graph.output_node()))
+    read = set(gm.graph.output_node()._input_nodes)
     for piece in pieces:
         piece.inputs = _inputs_of(piece, as_inputs)
         read.update(piece.inputs)
@@ -55,10 +56,6 @@ def cut(gm: GraphModule, pieces: Sequence[Piece], as_inputs: Collection[Node] = 
         piece.outputs = [n for n in piece.nodes if n in read and n not in repeated]
         if not piece.inline:
             piece.module = _build(gm, piece, as_inputs)
-
-
-def _arguments(node: Node) -> Iterable[Node]:
-    return node._input_nodes
 
 
 def _inputs_of(piece: Piece, as_inputs: Collection[Node]) -> list[Node]:

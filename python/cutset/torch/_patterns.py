@@ -22,8 +22,7 @@ from torch.fx import Graph, Node
 from torch.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 
 from .._errors import UsageError
-
-CALLS = ("call_function", "call_method", "call_module")
+from ._codes import CALLS
 
 # (class, init_args, is_core_aten, example_inputs); an entry that is removed is a pattern no longer.
 ATOMIC_SUBGRAPHS: list[tuple[type, tuple[Any, ...], bool, tuple[Any, ...] | None]] = []

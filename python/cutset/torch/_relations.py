@@ -155,16 +155,13 @@ def find_constants(w: Walk) -> None:
         for value in range(len(w.names)):
             if root[value] in written:
                 constant[value] = 0
-    args, outs, flags = w.args, w.outs, w.out.flags
-    writers = {at for at, _ in w.out.writes}
+    args, outs, touched = w.args, w.outs, w.out.touched
     end = 0
     for at, next_row in enumerate(w.arg_rows[1:]):
         start, end = end, next_row
         if start == end or not constant[args[start]]:
             continue
-        if flags[at] & (EFFECT | RANDOM) or at in writers:
-            continue
-        if not all(constant[args[k]] for k in range(start + 1, end)):
+        if at in touched or not all(constant[args[k]] for k in range(start + 1, end)):
             continue
         if written and root[outs[at]] in written:
             continue

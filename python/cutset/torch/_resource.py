@@ -23,8 +23,10 @@ from .. import _options
 from .._errors import BudgetError, ModelError, OversizeWarning, UsageError
 from .._plan import Plan
 from . import _parts
-from ._crossing import CALLS, Budget, Crossing, Rules, cross, lint
-from ._partition import ACC, switch, budget_of, pieces_of, written_weights
+from ._codes import CALLS
+from ._crossing import Budget, Crossing, Rules, cross, lint
+from ._partition import budget_of, pieces_of, switch, written_weights
+from ._parts import ACC
 
 _ENGINE, _HOST = "_run_on_acc", "_run_on_gpu"
 _PIECE = re.compile(r"(.*)_resource_split_\d+")
@@ -206,7 +208,8 @@ def _put(gm: GraphModule, cuts: list[_Cut]) -> None:
         return
     for cut in cuts:
         for target, name in cut.attributes.items():
-            _set_attribute(gm, name, cut.top, target)
+            path, _, last = target.rpartition(".")
+            _parts.install(cut.top.get_submodule(path), gm, last, name)
         for call in cut.calls:
             _inline(gm.graph, call, cut)
     of_child = {cut.child: cut for cut in cuts}
@@ -249,16 +252,6 @@ def _replace(node: Node, value: Any) -> None:
         user.args = map_arg(user.args, lambda n: value if n is node else n)
         user.kwargs = map_arg(user.kwargs, lambda n: value if n is node else n)
     node.graph.erase_node(node)
-
-
-def _set_attribute(gm: GraphModule, name: str, owner: GraphModule, target: str) -> None:
-    path, _, last = target.rpartition(".")
-    module = owner.get_submodule(path)
-    value = getattr(module, last)
-    if last in module._buffers:
-        gm.register_buffer(name, value, persistent=last not in module._non_persistent_buffers_set)
-    else:
-        setattr(gm, name, value)
 
 
 def _drop_tags(gm: GraphModule) -> None:

@@ -15,13 +15,14 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .._errors import UsageError
-from ._effects import Facts
+from ._effects import Facts, draws
+from ._modules import ModuleFacts, module_facts
 
 _MOST_TARGETS = 31  # bits of a permit below CUTSET_ALLOW_HOST
 
 
 Answer = bool | str
-Asker = Callable[[Node, Facts | None, str, bool], Answer]
+Asker = Callable[[Node, Facts, str, bool], Answer]
 
 
 def spellings(node: Node, facts: Facts | None) -> tuple[Any, ...]:
@@ -85,7 +86,7 @@ class Modules:
         self._names: set[str] = set()
         for item in classes:
             if isinstance(item, type):
-                self._names.add(f"{item.__module__}.{item.__qualname__}")
+                self._names.add(_class_name(item))
             elif isinstance(item, str):
                 self._names |= {item, *_imported(item)}
             elif isinstance(item, torch.nn.Module):
@@ -125,35 +126,43 @@ def _class_name(item: Any) -> str:
 
 # ---- the forms of `supported` ----
 
-def _default(node: Node, facts: Facts | None, busy: str, wide: bool) -> Answer:
+def _default(node: Node, facts: Facts, busy: str, wide: bool) -> Answer:
     if busy:
         return f"op: it {busy}"
     return "type: it takes or makes float64 or complex numbers" if wide else True
 
 
 def _of_names(names: Names) -> Asker:
-    def ask(node: Node, facts: Facts | None, busy: str, wide: bool) -> Answer:
+    def ask(node: Node, facts: Facts, busy: str, wide: bool) -> Answer:
         return names.holds(node, facts) or "op: it is not among the supported operators"
     return ask
 
 
-def _of_answers(call: Callable[[Node], Any]) -> Asker:
-    """A user's code: what it raises and answers is checked."""
-    def ask(node: Node, facts: Facts | None, busy: str, wide: bool) -> Answer:
+def asker_of(call: Callable[[Any], Any],
+             told: Callable[[Any], tuple[str, str | None]]) -> Callable[..., Answer]:
+    """A user's code: what it raises and answers is checked. `told`: how errors speak of a node, and
+    its name."""
+    def ask(node: Any, facts: Facts | None = None, busy: str = "", wide: bool = False) -> Answer:
         try:
             answer = call(node)
             if answer is True:
                 return True
         except Exception as error:
-            raise UsageError(f"supported raised {type(error).__name__} for node {node.name}: "
-                             f"{error}: mend it", node=node.name) from error
+            what, name = told(node)
+            raise UsageError(f"supported raised {type(error).__name__} for {what}: {error}: mend "
+                             "it", node=name) from error
         if isinstance(answer, str):
             return "op: " + (" ".join(answer.split()) or "it is refused")
         if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):
             return bool(answer) or "op: it is not supported"
-        raise UsageError(f"supported answered {answer!r} for node {node.name}: answer True, False, "
-                         "or a string that says why not", node=node.name)
+        what, name = told(node)
+        raise UsageError(f"supported answered {answer!r} for {what}: answer True, False, or a "
+                         "string that says why not", node=name)
     return ask
+
+
+def _of_answers(call: Callable[[Node], Any]) -> Asker:
+    return asker_of(call, lambda node: (f"node {node.name}", node.name))
 
 
 def _of_registry() -> Asker:
@@ -167,9 +176,46 @@ def _of_registry() -> Asker:
     return _of_answers(lambda node: node in DYNAMO_CONVERTERS)
 
 
+@dataclass(frozen=True)
+class AllBut:
+    """A form of `supported` for our own use: every operator that draws no random numbers and has no
+    side effect, on all but these types.
+
+    Operators that write are taken too: builders turn writes into values, and a part holds one only
+    where nothing outside sees it.
+    """
+
+    types: tuple[torch.dtype, ...] = ()
+
+
+def _of_types(types: tuple[torch.dtype, ...], gm: GraphModule) -> Asker:
+    modules: dict[str, ModuleFacts] = {}  # by target
+
+    def ask(node: Node, facts: Facts, busy: str, wide: bool) -> Answer:
+        if node.op == "call_module":
+            inside = modules.get(node.target)
+            if inside is None:
+                inside = module_facts(gm.get_submodule(node.target), node.target)
+                modules[node.target] = inside
+            effect, random = inside.effect, inside.random
+        else:
+            effect, random = facts.effect, draws(facts, node)
+        if effect or random:
+            return "op: has a side effect" if effect else "op: draws random numbers"
+        for one in (node, *node._input_nodes) if types else ():
+            example = one.meta.get("val")
+            for value in example if isinstance(example, (tuple, list)) else (example,):
+                if isinstance(value, torch.Tensor) and value.dtype in types:
+                    return f"op: {str(value.dtype).removeprefix('torch.')} is not taken"
+        return True
+    return ask
+
+
 def _one(spec: Any, gm: GraphModule) -> Asker:
     if spec is None:
         return _default
+    if isinstance(spec, AllBut):
+        return _of_types(spec.types, gm)
     _no_operator(spec, "supported")
     if spec == "tensorrt" if isinstance(spec, str) else False:
         return _of_registry()
@@ -196,7 +242,7 @@ class Refusing:
 
 def _but(ask: Callable[..., bool | int | str],
          refused: Mapping[str, str]) -> Callable[..., bool | int | str]:
-    def asked(node: Node, facts: Facts | None, busy: str, wide: bool) -> bool | int | str:
+    def asked(node: Node, facts: Facts, busy: str, wide: bool) -> bool | int | str:
         why = refused.get(node.name)
         return ask(node, facts, busy, wide) if why is None else f"op: {why}"
     return asked
@@ -227,7 +273,7 @@ class Support:
         if refused:
             self.ask = _but(self.ask, refused)  # type: ignore[method-assign]
 
-    def ask(self, node: Node, facts: Facts | None, busy: str, wide: bool) -> bool | int | str:
+    def ask(self, node: Node, facts: Facts, busy: str, wide: bool) -> bool | int | str:
         """True: every accelerator takes it; the accelerators that do, as bits; with none, why the
         first refuses."""
         mask, why = 0, ""

@@ -1,4 +1,5 @@
-"""Kinds and types of values, from the examples that nodes carry (`meta["val"]`, `"tensor_meta"`).
+"""Kinds and types of values, from the examples that nodes carry (`meta["val"]`, `"tensor_meta"`);
+and the memory that holds a tensor.
 
 Types are spelt as in the text form: `f32[s0,3]`. A symbolic size is spelt only where the text form
 can say it (sums, products, floor, ceiling, least and greatest); any other is `?`. Each distinct
@@ -12,8 +13,9 @@ from typing import Any
 import torch
 
 from .._lib import NONE
+from ._codes import LIST, SCALAR, TENSOR
 
-_ELEMENTS = {
+ELEMENTS = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
     torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
     torch.uint8: "u8", torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128",
@@ -22,7 +24,7 @@ _ELEMENTS = {
 for _name, _spelling in (("uint16", "u16"), ("uint32", "u32"), ("uint64", "u64"),
                          ("float8_e8m0fnu", "f8e8m0")):
     if hasattr(torch, _name):
-        _ELEMENTS[getattr(torch, _name)] = _spelling
+        ELEMENTS[getattr(torch, _name)] = _spelling
 _WIDE = frozenset({torch.float64, torch.complex64, torch.complex128} |
                   ({torch.complex32} if hasattr(torch, "complex32") else set()))
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -34,7 +36,6 @@ class Types:
     """Types met so far. `of_meta` answers a kind, one of cutset.h or of those below, and an index
     into `texts`."""
 
-    TENSOR, SCALAR, LIST = 0, 1, 2
     NUMBERS = 3  # a tuple or list without tensors
     UNKNOWN = 4
 
@@ -50,12 +51,12 @@ class Types:
             value = meta.get("tensor_meta")
             if value is None:
                 if "val" in meta:
-                    return self.SCALAR, NONE
+                    return SCALAR, NONE
                 value = meta.get("example_value")
                 if value is None:
                     return self.UNKNOWN, NONE
         try:  # a tensor, or a TensorMetadata, which is a tuple
-            return 0, self.of_tensor(value)
+            return TENSOR, self.of_tensor(value)
         except AttributeError:
             return self._of_other(value), NONE
 
@@ -70,7 +71,7 @@ class Types:
         dtype, shape = value.dtype, tuple(map(_known_size, value.shape))
         found = self.known.get((dtype, shape))
         if found is None:
-            element = _ELEMENTS.get(dtype)
+            element = ELEMENTS.get(dtype)
             found = NONE
             if element is not None:
                 found = len(self.texts)
@@ -82,17 +83,26 @@ class Types:
 
     def _of_other(self, value: Any) -> int:
         if not isinstance(value, (tuple, list, dict, set)):
-            return self.SCALAR
+            return SCALAR
         todo = list(value.values()) if isinstance(value, dict) else list(value)
         while todo:
             item = todo.pop()
             if hasattr(item, "dtype") and hasattr(item, "shape"):
-                return self.LIST
+                return LIST
             if isinstance(item, (tuple, list)):
                 todo.extend(item)
             elif isinstance(item, dict):
                 todo.extend(item.values())
         return self.NUMBERS
+
+
+def memory_of(tensor: torch.Tensor) -> tuple[Any, int]:
+    """A key of the tensor's storage, and its bytes."""
+    try:
+        memory = tensor.untyped_storage()
+        return memory._cdata, memory.nbytes()
+    except (NotImplementedError, RuntimeError):  # sparse, opaque
+        return ("tensor", id(tensor)), tensor.numel() * tensor.element_size()
 
 
 def _known_size(size: Any) -> Any:

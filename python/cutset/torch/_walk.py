@@ -30,7 +30,7 @@ from . import _effects
 from ._codes import CALLS, FOLLOW, FREE, LIST, SCALAR, TENSOR
 from ._effects import Facts
 from ._modules import ModuleFacts, module_facts
-from ._types import Types
+from ._types import Types, memory_of
 
 if TYPE_CHECKING:
     from ._crossing import Crossing
@@ -108,11 +108,7 @@ class Walk:
 
     def storage(self, tensor: torch.Tensor) -> int:
         """Tensors that share memory share a storage."""
-        try:
-            memory = tensor.untyped_storage()
-            key, size = memory._cdata, memory.nbytes()
-        except (NotImplementedError, RuntimeError):  # sparse, opaque
-            key, size = ("tensor", id(tensor)), tensor.numel() * tensor.element_size()
+        key, size = memory_of(tensor)
         found = self.storage_of.get(key)
         if found is None:
             found = self.storage_of[key] = len(self.storage_bytes)

@@ -192,12 +192,9 @@ def _fill(graph: torch._C.Graph, node: torch._C.Node) -> None:
 def _sets(source: Source, node: torch._C.Node) -> list[Path]:
     """The attributes that a node sets, itself or in its blocks."""
     paths = []
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        stack.extend(inner for block in node.blocks() for inner in block.nodes())
-        if node.kind() == SETATTR:
-            owner = source.path_of.get(node.inputsAt(0).unique())
+    for found in (node, *(inner for block in node.blocks() for inner in walk(block))):
+        if found.kind() == SETATTR:
+            owner = source.path_of.get(found.inputsAt(0).unique())
             if owner is not None:
-                paths.append((*owner, node.s("name")))
+                paths.append((*owner, found.s("name")))
     return paths

@@ -11,11 +11,14 @@ from typing import Any
 import torch
 
 from .. import _options
-from .._errors import WORDS, BudgetError, NotFullySupportedError, UsageError
+from .._errors import BudgetError, NotFullySupportedError, UsageError
 from .._lib import ALLOW_HOST, NONE, Call, ffi, lib
 from .._model import make_plan, plan_options
-from .._plan import Plan, take_plan
-from ..torch._partition import budget_of, warn_oversized
+from .._plan import Plan, take_plan, warn_oversized
+from ..torch._codes import OPTION_WORDS
+from ..torch._partition import budget_of, too_large
+from ..torch._support import asker_of
+from ..torch._types import memory_of
 from ._kinds import ScriptPlan
 from ._source import CONSTANT, GETATTR, Source
 
@@ -23,10 +26,6 @@ Answer = bool | str | None  # None: the library knows
 Ask = Callable[[torch._C.Node], Answer]
 ALLOW_DEFAULT = 1 << 30  # CUTSET_ALLOW_DEFAULT
 _ACC = 1
-
-OPTION_WORDS: Mapping[str, str] = {
-    **WORDS, "host-memory": "cpu_memory_budget", "min-nodes": "min_block_size",
-    "exclude": "torch_executed_ops"}
 
 
 class Request:
@@ -57,7 +56,7 @@ class Request:
         plan = (self._full_plan(call, model) if self.full else
                 self._plan(call, model, self.budget.bytes))
         if self.budget.oversize == "keep":
-            warn_oversized(plan, stacklevel=5)
+            warn_oversized(plan, 5)
         return plan
 
     def _plan(self, call: Call, model: Any, budget: int | None) -> Plan:
@@ -138,12 +137,8 @@ class Request:
                 return plan
         except BudgetError:
             pass
-        needed = max((part.host_build_bytes for part in free.parts), default=0)
-        raise BudgetError(
-            f"require_full_compilation, but one engine needs {needed} bytes, over the budget of "
-            f"{self.budget.bytes}: give cpu_memory_budget={needed}, or drop the option",
-            atom=[name for part in free.parts for name in part.nodes], needed=needed,
-            budget=self.budget.bytes)
+        raise too_large(free, self.budget.bytes,
+                        [name for part in free.parts for name in part.nodes])
 
     def _is_one(self, plan: Plan) -> bool:
         return not plan.parts or (plan.engines == 1 and not _host_nodes(self.source, plan))
@@ -163,27 +158,12 @@ def _asker(supported: Any) -> Ask:
     if supported is None:
         return lambda node: None
     if callable(supported) and not isinstance(supported, type):
-        return lambda node: _checked(supported, node)
+        return asker_of(supported, lambda node: (f"a node of {node.kind()}", _name(node)))
     if isinstance(supported, (str, type, Mapping)) or not isinstance(supported, Collection):
         raise UsageError(f"supported is {supported!r}: give None, a collection of kinds such as "
                          "'aten::relu', or a function of a torch._C.Node")
     kinds = frozenset(_options.names(supported, "supported"))
     return lambda node: _is_one(node, kinds) or "op: it is not among the supported operators"
-
-
-def _checked(supported: Callable[[torch._C.Node], Any], node: torch._C.Node) -> Answer:
-    """What a user's function answers."""
-    try:
-        answer = supported(node)
-    except Exception as error:
-        raise UsageError(f"supported raised {type(error).__name__} for a node of {node.kind()}: "
-                         f"{error}: mend it", node=_name(node)) from error
-    if isinstance(answer, str):
-        return "op: " + (" ".join(answer.split()) or "it is refused")
-    if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):
-        return bool(answer) or "op: it is not supported"
-    raise UsageError(f"supported answered {answer!r} for a node of {node.kind()}: answer True, "
-                     "False, or a string that says why not", node=_name(node))
 
 
 def _name(node: torch._C.Node) -> str | None:
@@ -219,20 +199,11 @@ def _storages(source: Source) -> tuple[list[int], list[int]]:
     places: dict[Any, int] = {}
     rows = [NONE] * len(source.lines)
     for line, _, value in source.weights():
-        key, size = _memory(value)
+        key, size = memory_of(value)
         rows[line] = places.setdefault(key, len(sizes))
         if rows[line] == len(sizes):
             sizes.append(size)
     return sizes, rows
-
-
-def _memory(tensor: torch.Tensor) -> tuple[Any, int]:
-    """A key of the tensor's storage, and its bytes."""
-    try:
-        storage = tensor.untyped_storage()
-        return storage._cdata, storage.nbytes()
-    except (NotImplementedError, RuntimeError):  # sparse and other layouts without one storage
-        return id(tensor), tensor.numel() * tensor.element_size()
 
 
 def _listed(strings: Iterable[str]) -> bytes:

@@ -117,9 +117,6 @@ class PartitionedModule(nn.Module):
         return _restore, (data, self.plan, source.method, self.__dict__["_freeze"],
                           source.table(), self._others())
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return self.__reduce__()
-
     def __deepcopy__(self, memo: dict[int, Any]) -> PartitionedModule:
         source = self.__dict__["_source"]
         new = PartitionedModule(self._now(copied=True), self.plan, method=source.method,

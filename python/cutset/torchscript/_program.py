@@ -10,6 +10,7 @@ from torch import nn
 
 from .._errors import ModelError
 from .._plan import Plan
+from ..torch._parts import ACC, GPU
 from ._boxes import Boxes, python_default
 from ._build import build
 from ._parts import Attributes, Block, Branches, Key, Part, Read, Step
@@ -202,7 +203,7 @@ class Program:
 
 
 def _child(part: Any) -> str:
-    return f"_run_on_{'gpu' if part.target == 'host' else 'acc'}_{part.id}"
+    return f"{GPU if part.target == 'host' else ACC}{part.id}"
 
 
 def _unfit(name: str) -> ModelError:
